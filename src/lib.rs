@@ -1,0 +1,5 @@
+//! Stores merchants' products and finds the customs product class of each.
+//!
+//! The rooms and who may enter them are drawn in ARCHITECTURE.md.
+
+pub mod domain;
