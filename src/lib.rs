@@ -3,5 +3,6 @@
 //! The rooms and who may enter them are drawn in ARCHITECTURE.md.
 
 pub mod domain;
-pub mod store;
 pub mod embedded_postgres;
+pub mod http;
+pub mod store;
