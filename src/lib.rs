@@ -2,4 +2,5 @@
 //!
 //! The rooms and who may enter them are drawn in ARCHITECTURE.md.
 
+pub mod classify;
 pub mod domain;
