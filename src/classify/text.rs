@@ -68,7 +68,9 @@ impl Tokens {
         let mut chars = text[..end].char_indices().peekable();
         while let Some((at, c)) = chars.next() {
             let next = chars.peek().map(|&(_, c)| c);
-            scanner.step(at, c, next);
+            if scanner.step(at, c, next) {
+                chars.next();
+            }
         }
         scanner.close(end);
     }
@@ -106,10 +108,11 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    fn step(&mut self, at: usize, c: char, next: Option<char>) {
+    /// Reads one character; true when the next one belongs to it and is to be skipped.
+    fn step(&mut self, at: usize, c: char, next: Option<char>) -> bool {
         if c.is_alphanumeric() || (is_combining_mark(c) && self.run.is_some()) {
             self.letter(at, c);
-            return;
+            return false;
         }
         let next_is_digit = next.is_some_and(|n| n.is_ascii_digit());
         match c {
@@ -117,13 +120,10 @@ impl Scanner<'_> {
             '.' | ',' if next_is_digit && self.run.as_ref().is_some_and(|run| !run.has_letters) => {
                 self.tokens.folded.push('.');
             }
-            // "men's" and "l'eau": what stands before the apostrophe is the word.
+            // "men's": what stands before the apostrophe is the word.
             '\'' | '’' | '´' | '`' if self.run.is_some() => {
-                let possessive = matches!(next, Some('s' | 'S'));
                 self.close(at);
-                if possessive {
-                    self.run = None;
-                }
+                return matches!(next, Some('s' | 'S'));
             }
             '%' => {
                 self.close(at);
@@ -146,6 +146,7 @@ impl Scanner<'_> {
                 self.number_pending = false;
             }
         }
+        false
     }
 
     fn letter(&mut self, at: usize, c: char) {
