@@ -2,6 +2,7 @@
 //!
 //! The rooms and who may enter them are drawn in ARCHITECTURE.md.
 
+pub mod classify;
 pub mod domain;
 pub mod embedded_postgres;
 pub mod http;
