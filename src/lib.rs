@@ -3,3 +3,4 @@
 //! The rooms and who may enter them are drawn in ARCHITECTURE.md.
 
 pub mod domain;
+pub mod reference;
