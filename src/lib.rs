@@ -7,3 +7,4 @@ pub mod domain;
 pub mod embedded_postgres;
 pub mod http;
 pub mod store;
+pub mod reference;
