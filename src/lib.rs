@@ -4,3 +4,4 @@
 
 pub mod domain;
 pub mod embedded_postgres;
+pub mod http;
