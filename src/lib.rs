@@ -5,3 +5,4 @@
 pub mod domain;
 pub mod embedded_postgres;
 pub mod http;
+pub mod pictures;
