@@ -6,5 +6,6 @@ pub mod classify;
 pub mod domain;
 pub mod embedded_postgres;
 pub mod http;
-pub mod store;
+pub mod pictures;
 pub mod reference;
+pub mod store;

@@ -2,3 +2,4 @@
 
 mod body;
 mod error;
+pub mod serve;
