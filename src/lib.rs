@@ -2,10 +2,13 @@
 //!
 //! The rooms and who may enter them are drawn in ARCHITECTURE.md.
 
+pub mod app;
 pub mod classify;
+pub mod decision;
 pub mod domain;
 pub mod embedded_postgres;
 pub mod http;
+pub mod jobs;
 pub mod pictures;
 pub mod reference;
 pub mod store;

@@ -6,7 +6,7 @@ use axum::http::{Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use crate::domain::access::{Level, hash_token};
+use crate::domain::access::{Level, TokenHash, hash_token};
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use crate::store::accounts::{Caller, Credential};
@@ -29,7 +29,9 @@ fn required_level(method: &Method, path: &str) -> Level {
 
 /// Lets a request pass when its credential allows it, with its [`Caller`] beside it.
 pub(super) async fn authenticate(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
-    match caller(&state, &request).await {
+    let token = token(&request);
+    let needed = required_level(request.method(), request.uri().path());
+    match caller(&state, token, needed).await {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -38,25 +40,24 @@ pub(super) async fn authenticate(State(state): State<AppState>, mut request: Req
     }
 }
 
-async fn caller(state: &AppState, request: &Request) -> Result<Caller, ApiError> {
-    let unknown = ApiError::Unauthorized("send a valid access token: Authorization: Bearer <ACCESS_TOKEN>");
+/// The hash of the one well-formed token that a request carries.
+fn token(request: &Request) -> Option<TokenHash> {
     let mut sent = request.headers().get_all(header::AUTHORIZATION).iter();
-    let (Some(value), None) = (sent.next(), sent.next()) else { return Err(unknown) };
-    let token = value.to_str().ok().and_then(|value| {
-        let (scheme, token) = value.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-    });
-    let Some(hash) = token.and_then(hash_token) else { return Err(unknown) };
+    let (value, None) = (sent.next()?, sent.next()) else { return None };
+    let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("bearer") { hash_token(token.trim()) } else { None }
+}
+
+async fn caller(state: &AppState, token: Option<TokenHash>, needed: Level) -> Result<Caller, ApiError> {
+    let unknown = ApiError::Unauthorized("send a valid access token: Authorization: Bearer <ACCESS_TOKEN>");
+    let Some(hash) = token else { return Err(unknown) };
     match state.store.authenticate(&hash).await? {
         Credential::Unknown => Err(unknown),
         Credential::Withdrawn => Err(ApiError::Forbidden("this access token no longer has access to the account")),
-        Credential::Valid(caller, level) => {
-            let path = request.uri().path();
-            if level < required_level(request.method(), path) {
-                return Err(ApiError::Forbidden("the level of this access token does not allow this"));
-            }
-            Ok(caller)
+        Credential::Valid(_, level) if level < needed => {
+            Err(ApiError::Forbidden("the level of this access token does not allow this"))
         }
+        Credential::Valid(caller, _) => Ok(caller),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::domain::validation::first_null;
 use crate::http::error::ApiError;
 
 /// Most bytes of a JSON body: 32 MiB.
-pub const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
+pub(super) const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
 
 /// A JSON body, with `application/json` as its type.
 pub(super) struct JsonBody(pub Value);

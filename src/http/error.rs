@@ -57,7 +57,7 @@ pub enum ApiError {
 /// The body of every error.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct ErrorBody {
+pub(super) struct ErrorBody {
     /// The HTTP status by name.
     #[schema(example = "UNPROCESSABLE_ENTITY")]
     pub status: &'static str,

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::http::error::{self, ApiError};
 
 /// How long a request may take from its last header to the first byte of its answer.
-pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 

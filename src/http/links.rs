@@ -120,10 +120,8 @@ pub(super) fn page<T: Serialize, K: Serialize>(
     page: Page<T>,
     ends: Option<(K, K)>,
 ) -> Response {
-    let kept: Vec<&str> = query
-        .split('&')
-        .filter(|pair| !pair.is_empty() && pair.split('=').next() != Some("cursor"))
-        .collect();
+    let kept: Vec<&str> =
+        query.split('&').filter(|pair| !pair.is_empty() && pair.split('=').next() != Some("cursor")).collect();
     let link = |at: Cursor<K>| {
         let mut pairs: Vec<String> = kept.iter().map(|pair| (*pair).to_owned()).collect();
         pairs.push(format!("cursor={}", cursor(&at)));
@@ -132,18 +130,16 @@ pub(super) fn page<T: Serialize, K: Serialize>(
     let own = if query.is_empty() { format!("{}{path}", links.base) } else { format!("{}{path}?{query}", links.base) };
     let (next, prev) = match ends {
         None => (None, None),
-        Some((first, last)) => (
-            page.more_after.then(|| link(Cursor::After(last))),
-            page.more_before.then(|| link(Cursor::Before(first))),
-        ),
+        Some((first, last)) => {
+            (page.more_after.then(|| link(Cursor::After(last))), page.more_before.then(|| link(Cursor::Before(first))))
+        }
     };
     let header = [("self", Some(&own)), ("next", next.as_ref()), ("prev", prev.as_ref())]
         .into_iter()
         .filter_map(|(rel, url)| url.map(|url| format!("<{url}>; rel=\"{rel}\"")))
         .collect::<Vec<_>>()
         .join(", ");
-    let mut response =
-        Json(PageAnswer { items: page.items, links: PageLinks { own, next, prev } }).into_response();
+    let mut response = Json(PageAnswer { items: page.items, links: PageLinks { own, next, prev } }).into_response();
     if let Ok(value) = HeaderValue::from_str(&header) {
         response.headers_mut().insert(header::LINK, value);
     }

@@ -7,13 +7,14 @@ use percent_encoding::percent_decode;
 use crate::domain::Fault;
 use crate::domain::applications::Application;
 use crate::http::error::ApiError;
+use crate::store::products::Asked;
 
 /// Items of a page when `size` is absent.
-pub const DEFAULT_PAGE_SIZE: usize = 50;
+pub(super) const DEFAULT_PAGE_SIZE: usize = 50;
 /// Most items of a page.
-pub const MAX_PAGE_SIZE: usize = 1_000;
+pub(super) const MAX_PAGE_SIZE: usize = 1_000;
 /// Most values of one list parameter.
-pub const MAX_LIST_VALUES: usize = 10_000;
+pub(super) const MAX_LIST_VALUES: usize = 10_000;
 
 /// The query of a request.
 #[derive(Clone, Debug, Default)]
@@ -117,22 +118,21 @@ impl Params {
         self.required("productId")
     }
 
-    /// `applications`. Which of them exist is told by the second part: a 422 comes after other checks.
-    pub(super) fn applications(&self) -> Result<(Vec<Application>, Vec<Fault>), ApiError> {
-        let mut known: Vec<Application> = Vec::new();
-        let mut faults = Vec::new();
+    /// `applications`. That one of them does not exist is told later: a 422 comes after other checks.
+    pub(super) fn applications(&self) -> Result<Asked, ApiError> {
+        let mut asked = Asked::default();
         for name in self.list("applications")?.unwrap_or_default() {
             match Application::from_name(&name) {
-                Some(application) if known.contains(&application) => {}
-                Some(application) => known.push(application),
+                Some(application) if asked.applications.contains(&application) => {}
+                Some(application) => asked.applications.push(application),
                 None => {
                     let names = Application::ALL.map(Application::name).join(", ");
                     let message = format!("there is no application \"{name}\"; there are {names}");
-                    faults.push(Fault::at("applications", "UNKNOWN_APPLICATION", message));
+                    asked.faults.push(Fault::at("applications", "UNKNOWN_APPLICATION", message));
                 }
             }
         }
-        Ok((known, faults))
+        Ok(asked)
     }
 }
 
@@ -156,7 +156,16 @@ mod tests {
 
     #[test]
     fn numbers_and_switches_are_read_strictly() {
-        for bad in ["size=0", "size=1001", "size=", "size=1.5", "size=x", "size=1&size=2", "size=+1", "size=99999999999999999999"] {
+        for bad in [
+            "size=0",
+            "size=1001",
+            "size=",
+            "size=1.5",
+            "size=x",
+            "size=1&size=2",
+            "size=+1",
+            "size=99999999999999999999",
+        ] {
             assert!(params(bad).size().is_err(), "{bad}");
         }
         assert_eq!(params("size=1000").size().ok(), Some(1_000));

@@ -12,7 +12,7 @@ use crate::domain::{Details, Fault, ShopId};
 use crate::store::pages::{Page, Position};
 use crate::store::{Store, StoreError};
 
-pub use write::{NewProduct, Replaced};
+pub use write::{Asked, NewProduct, Replaced};
 
 /// A stored product.
 #[derive(Clone, Debug, FromRow)]

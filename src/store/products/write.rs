@@ -25,6 +25,15 @@ pub struct NewProduct {
     pub product: Product,
 }
 
+/// The applications that a request asks to validate for.
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    /// Those that exist.
+    pub applications: Vec<Application>,
+    /// What is wrong with the others; told together with the faults of products.
+    pub faults: Vec<Fault>,
+}
+
 /// What became of a PUT or PATCH.
 #[derive(Clone, Debug)]
 pub struct Replaced {
@@ -62,7 +71,7 @@ impl Store {
         caller: &Caller,
         shop: ShopId,
         products: &[NewProduct],
-        asked: &[Application],
+        asked: &Asked,
         update_if_exists: bool,
     ) -> Result<(), StoreError> {
         with_retries(|| async {
@@ -72,7 +81,7 @@ impl Store {
             let existing: HashMap<&str, &Current> =
                 existing.iter().map(|current| (current.product_id.as_str(), current)).collect();
             let declarations = attributes::declarations(&mut tx, caller.account).await?;
-            let mut faults = Vec::new();
+            let mut faults = asked.faults.clone();
             for new in products {
                 faults.extend(product_faults(&new.product_id, &new.product, shop, &declarations));
                 if !update_if_exists && existing.contains_key(new.product_id.as_str()) {
@@ -86,14 +95,14 @@ impl Store {
             let mut entries = Vec::new();
             let fresh: Vec<&NewProduct> =
                 products.iter().filter(|new| !existing.contains_key(new.product_id.as_str())).collect();
-            let keys = insert_products(&mut tx, caller, shop, &fresh, asked).await?;
+            let keys = insert_products(&mut tx, caller, shop, &fresh, &asked.applications).await?;
             for (new, key) in fresh.iter().zip(&keys) {
                 creation_entries(&mut entries, caller, shop, *key, &new.product_id);
             }
             let changes: Vec<Change<'_>> = products
                 .iter()
                 .filter_map(|new| existing.get(new.product_id.as_str()).map(|current| (new, *current)))
-                .map(|(new, current)| Change { current, product: &new.product, asked: asked.to_vec() })
+                .map(|(new, current)| Change { current, product: &new.product, asked: asked.applications.clone() })
                 .collect();
             let requeued = change_products(&mut tx, caller, shop, &changes, &mut entries).await?;
             quota::charge(&mut tx, caller, keys.len() + requeued).await?;
@@ -114,7 +123,7 @@ impl Store {
         shop: ShopId,
         new: &NewProduct,
         current_version: i64,
-        asked: &[Application],
+        asked: &Asked,
         preserve_files: bool,
     ) -> Result<Replaced, StoreError> {
         with_retries(|| async {
@@ -122,14 +131,15 @@ impl Store {
             let existing = lock_products(&mut tx, caller.account, shop, &[&new.product_id]).await?;
             check_version(existing.first(), current_version, &new.product_id)?;
             let declarations = attributes::declarations(&mut tx, caller.account).await?;
-            let faults = product_faults(&new.product_id, &new.product, shop, &declarations);
+            let mut faults = asked.faults.clone();
+            faults.extend(product_faults(&new.product_id, &new.product, shop, &declarations));
             if !faults.is_empty() {
                 return Err(StoreError::Unprocessable(faults));
             }
             let mut entries = Vec::new();
             let checks = match existing.first() {
                 None => {
-                    let keys = insert_products(&mut tx, caller, shop, &[new], asked).await?;
+                    let keys = insert_products(&mut tx, caller, shop, &[new], &asked.applications).await?;
                     for key in &keys {
                         creation_entries(&mut entries, caller, shop, *key, &new.product_id);
                     }
@@ -139,7 +149,7 @@ impl Store {
                     if !preserve_files {
                         pictures::remove(&mut tx, current.product_key).await?;
                     }
-                    let change = Change { current, product: &new.product, asked: asked.to_vec() };
+                    let change = Change { current, product: &new.product, asked: asked.applications.clone() };
                     change_products(&mut tx, caller, shop, &[change], &mut entries).await?
                 }
             };
@@ -162,7 +172,7 @@ impl Store {
         shop: ShopId,
         product_id: &str,
         current_version: i64,
-        asked: &[Application],
+        asked: &Asked,
         apply: impl Fn(&Product) -> Result<Product, Vec<Fault>>,
     ) -> Result<ProductRecord, StoreError> {
         let apply = &apply;
@@ -179,15 +189,16 @@ impl Store {
             };
             let product = apply(&before).map_err(on_product)?;
             let declarations = attributes::declarations(&mut tx, caller.account).await?;
-            let faults = validation::faults(&product, shop, &declarations);
+            let mut faults = asked.faults.clone();
+            faults.extend(validation::faults(&product, shop, &declarations));
             if !faults.is_empty() {
                 return Err(on_product(faults));
             }
             let mut all: Vec<Application> =
                 current.applications.iter().filter_map(|name| Application::from_name(name)).collect();
-            all.extend(
-                asked.iter().filter(|application| !current.applications.iter().any(|n| n == application.name())),
-            );
+            let further =
+                asked.applications.iter().filter(|new| !current.applications.iter().any(|name| name == new.name()));
+            all.extend(further);
             let mut entries = Vec::new();
             let change = Change { current, product: &product, asked: all };
             let checks = change_products(&mut tx, caller, shop, &[change], &mut entries).await?;
