@@ -2,7 +2,10 @@
 //!
 //! The rooms and who may enter them are drawn in ARCHITECTURE.md.
 
+pub mod classify;
 pub mod domain;
 pub mod embedded_postgres;
 pub mod http;
 pub mod pictures;
+pub mod store;
+pub mod reference;

@@ -1,0 +1,379 @@
+//! From a product text to weighted features, the same for training and service.
+//!
+//! Every content word gives its stem; a compound gives its parts too, its head with more weight; two neighbours give
+//! the stem of their joint spelling, so that `Lederjacke`, `Leder-Jacke` and `Leder Jacke` share features. The first and
+//! the last word of the phrase that names the good are marked (German puts the good first or last, English last);
+//! words behind "für", "with" and the like weigh less and are marked. Numbers give their unit and magnitude.
+
+use rust_stemmers::{Algorithm, Stemmer};
+
+use super::ProductText;
+use super::lexicon::{Lexicon, Part, WordInfo};
+use super::table::Hash;
+use super::text::{Quantity, Token, TokenKind, Tokens};
+use super::words::{Language, Role, role};
+
+/// Version of the features; a model made with another one is refused.
+pub const FEATURE_VERSION: u32 = 1;
+
+/// Weight of a word in its own place.
+const WORD: f32 = 1.0;
+/// Weight of the last part of a compound, and of the parts before it.
+const HEAD_PART: f32 = 0.9;
+const OTHER_PART: f32 = 0.5;
+/// Weight of two neighbours in joint spelling.
+const JOINT: f32 = 0.7;
+/// Weight of the marks of the naming phrase's first and last word.
+const HEAD: f32 = 0.7;
+/// Weight of a word behind "for" or "with", and of its mark.
+const INTRODUCED: f32 = 0.5;
+/// Weight of a number's unit and magnitude.
+const QUANTITY: f32 = 0.4;
+/// Weight of a word that is no evidence by itself.
+const VAGUE: f32 = 0.4;
+/// Words of a description after which the weight of further ones has halved.
+const DESCRIPTION_HALF_LIFE: f32 = 20.0;
+/// Most words that are read of one piece of text.
+const MAX_WORDS: usize = 200;
+/// Most tags that are read.
+const MAX_TAGS: usize = 20;
+/// Share of words that must be known before a text in another language than German or English is used.
+const MIN_KNOWN_SHARE: f32 = 0.5;
+
+/// Spaces of feature keys.
+const SPACE_WORD: Hash = Hash::space(b'W');
+const SPACE_FIRST: Hash = Hash::space(b'F');
+const SPACE_LAST: Hash = Hash::space(b'E');
+const SPACE_INTRODUCED: Hash = Hash::space(b'I');
+const SPACE_UNIT: Hash = Hash::space(b'#');
+const SPACE_MAGNITUDE: Hash = Hash::space(b'M');
+
+/// Where a feature stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// The name of the product.
+    Name,
+    /// Its tags or its description.
+    Rest,
+}
+
+/// What a feature is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A word that stands in the text.
+    Word,
+    /// A part of a compound.
+    Part,
+    /// Two neighbours in joint spelling.
+    Joint,
+    /// A mark of place: head of the naming phrase, or introduced by "for".
+    Mark,
+    /// A number.
+    Quantity,
+}
+
+/// A weighted feature of a text.
+#[derive(Clone, Copy, Debug)]
+pub struct Feature {
+    /// Hash in the space of its kind.
+    pub key: u64,
+    /// Weight before rarity is taken into account.
+    pub weight: f32,
+    /// Where it stands.
+    pub field: Field,
+    /// What it is.
+    pub kind: Kind,
+    /// Whether it comes from a word that is no evidence by itself.
+    pub vague: bool,
+    /// Which piece of the product text it stands in, counted in the order of reading.
+    pub piece: u16,
+    /// Bytes of the piece that it stands for.
+    pub source: (u32, u32),
+}
+
+/// Extracts features; holds buffers, so use one for many texts.
+pub struct Extractor {
+    german: Stemmer,
+    english: Stemmer,
+    tokens: Tokens,
+    infos: Vec<Option<WordInfo>>,
+    parts: Vec<Part>,
+    joint: String,
+}
+
+impl Default for Extractor {
+    fn default() -> Self {
+        Extractor {
+            german: Stemmer::create(Algorithm::German),
+            english: Stemmer::create(Algorithm::English),
+            tokens: Tokens::default(),
+            infos: Vec::new(),
+            parts: Vec::new(),
+            joint: String::new(),
+        }
+    }
+}
+
+/// Calls `visit` with every piece of a product text in the order of reading: language key, field, text.
+pub fn pieces<'a>(text: &ProductText<'a>, mut visit: impl FnMut(&'a str, Field, &'a str)) {
+    for language in &text.languages {
+        if let Some(name) = language.name {
+            visit(language.language, Field::Name, name);
+        }
+        for tag in language.tags.iter().take(MAX_TAGS) {
+            visit(language.language, Field::Rest, tag);
+        }
+        if let Some(description) = language.description {
+            visit(language.language, Field::Rest, description);
+        }
+    }
+}
+
+impl Extractor {
+    /// Replaces `features` by those of the text, in the order of reading.
+    pub fn extract(&mut self, lexicon: &Lexicon<'_>, text: &ProductText<'_>, features: &mut Vec<Feature>) {
+        features.clear();
+        let mut piece = 0;
+        pieces(text, |language, field, content| {
+            self.piece(lexicon, language, field, content, piece, features);
+            piece += 1;
+        });
+    }
+
+    /// The folded words of a text that are neither function words nor single letters.
+    pub fn content_words<'t>(&'t mut self, text: &str) -> impl Iterator<Item = &'t str> {
+        self.tokens.read(text);
+        let tokens = &self.tokens;
+        let is_word = |token: &&Token| token.kind == TokenKind::Word && token.end > token.start + 1;
+        let words = tokens.list.iter().filter(is_word).map(|token| tokens.word(token));
+        words.filter(|word| role(word).0 == Role::Content)
+    }
+
+    fn piece(
+        &mut self,
+        lexicon: &Lexicon<'_>,
+        key: &str,
+        field: Field,
+        content: &str,
+        piece: u16,
+        features: &mut Vec<Feature>,
+    ) {
+        self.tokens.read(content);
+        self.tokens.list.truncate(MAX_WORDS);
+        let Some(language) = self.language(lexicon, key) else { return };
+        let mut walk = Walk {
+            language,
+            field,
+            piece,
+            introduced: false,
+            before: None,
+            naming: field == Field::Name,
+            first: None,
+            last: None,
+            words: 0,
+        };
+        for at in 0..self.tokens.list.len() {
+            self.token(lexicon, at, &mut walk, features);
+        }
+        for (space, place) in [(SPACE_FIRST, walk.first), (SPACE_LAST, walk.last)] {
+            if let Some(at) = place {
+                self.mark_head(lexicon, at, space, &walk, features);
+            }
+        }
+    }
+
+    /// The language of the tokens by its words, the key being one voice among them; none when it is neither.
+    fn language(&mut self, lexicon: &Lexicon<'_>, key: &str) -> Option<Language> {
+        let prefix =
+            key.as_bytes().get(..2).map(|prefix| [prefix[0].to_ascii_lowercase(), prefix[1].to_ascii_lowercase()]);
+        let declared = match prefix.as_ref().map(|prefix| &prefix[..]) {
+            Some(b"de" | b"ge") => Some(Language::German),
+            Some(b"en") => Some(Language::English),
+            _ => None,
+        };
+        let (mut balance, mut words, mut known) = (0i32, 0, 0);
+        self.infos.clear();
+        for token in &self.tokens.list {
+            let mut info = None;
+            if token.kind == TokenKind::Word && token.end > token.start + 1 {
+                let word = self.tokens.word(token);
+                words += 1;
+                let function = role(word).1;
+                info = lexicon.get(word);
+                known += i32::from(function.is_some() || info.is_some());
+                balance += match (function, info) {
+                    (Some(Language::German), _) => 2,
+                    (Some(Language::English), _) => -2,
+                    (_, Some(WordInfo { german: true, english: false, .. })) => 1,
+                    (_, Some(WordInfo { german: false, english: true, .. })) => -1,
+                    _ => 0,
+                };
+            }
+            self.infos.push(info);
+        }
+        match declared {
+            Some(Language::German) => Some(if balance < -2 { Language::English } else { Language::German }),
+            Some(Language::English) => Some(if balance > 2 { Language::German } else { Language::English }),
+            None if (known as f32) < MIN_KNOWN_SHARE * words as f32 => None,
+            None => Some(if balance > 0 { Language::German } else { Language::English }),
+        }
+    }
+
+    fn token(&mut self, lexicon: &Lexicon<'_>, at: usize, walk: &mut Walk, features: &mut Vec<Feature>) {
+        let token = self.tokens.list[at];
+        if token.after_break {
+            walk.introduced = false;
+            walk.before = None;
+            walk.naming &= walk.last.is_none();
+        }
+        match token.kind {
+            TokenKind::Number(quantity) => {
+                walk.before = None;
+                if let Some(quantity) = quantity {
+                    quantity_features(quantity, walk, &token, features);
+                }
+            }
+            TokenKind::Word => match role(self.tokens.word(&token)).0 {
+                Role::Stop => walk.before = None,
+                Role::Introduces => {
+                    walk.introduced = true;
+                    walk.before = None;
+                    walk.naming &= walk.last.is_none();
+                }
+                Role::Material => {
+                    walk.before = None;
+                    walk.naming &= walk.last.is_none();
+                }
+                Role::Content => self.content(lexicon, at, walk, features),
+            },
+        }
+    }
+
+    fn content(&mut self, lexicon: &Lexicon<'_>, at: usize, walk: &mut Walk, features: &mut Vec<Feature>) {
+        let token = self.tokens.list[at];
+        walk.words += 1;
+        let fade = match walk.field {
+            Field::Name => 1.0,
+            Field::Rest => 1.0 / (1.0 + walk.words as f32 / DESCRIPTION_HALF_LIFE),
+        };
+        if let Some(before) = walk.before {
+            self.joint(before, at, fade, walk, features);
+        }
+        walk.before = Some(at);
+        if token.end == token.start + 1 {
+            return;
+        }
+        let vague = self.infos[at].is_some_and(|info| info.vague);
+        let weight = match (vague, walk.introduced) {
+            (true, _) => VAGUE,
+            (false, true) => INTRODUCED,
+            (false, false) => WORD,
+        } * fade;
+        let make = |key, weight, kind| walk.feature(key, weight, kind, vague, &token, &token);
+        let word = self.tokens.word(&token);
+        let stem_language = stem_language(self.infos[at], walk.language);
+        let stem = self.stem(stem_language, word);
+        features.push(make(SPACE_WORD.bytes_of(stem.as_bytes()).finish(), weight, Kind::Word));
+        if walk.introduced && !vague {
+            features.push(make(SPACE_INTRODUCED.bytes_of(stem.as_bytes()).finish(), weight, Kind::Mark));
+        }
+        let mut parts = std::mem::take(&mut self.parts);
+        if lexicon.split(word, &mut parts) {
+            let last = parts.len() - 1;
+            for (index, &(from, end)) in parts.iter().enumerate() {
+                let part = &word[from..end];
+                let language = lexicon.get(part).map_or(walk.language, |info| stem_language_of(info, walk.language));
+                let key = SPACE_WORD.bytes_of(self.stem(language, part).as_bytes()).finish();
+                features.push(make(key, weight * if index == last { HEAD_PART } else { OTHER_PART }, Kind::Part));
+            }
+        }
+        self.parts = parts;
+        if walk.naming && !vague {
+            walk.first.get_or_insert(at);
+            walk.last = Some(at);
+        }
+    }
+
+    /// Two neighbouring words as one: "Leder Jacke" is "Lederjacke", "t shirt" is "tshirt".
+    fn joint(&mut self, before: usize, at: usize, fade: f32, walk: &Walk, features: &mut Vec<Feature>) {
+        let (left, right) = (self.tokens.list[before], self.tokens.list[at]);
+        let mut joint = std::mem::take(&mut self.joint);
+        joint.clear();
+        joint.push_str(self.tokens.word(&left));
+        joint.push_str(self.tokens.word(&right));
+        let stem = self.stem(stem_language(self.infos[at], walk.language), &joint);
+        let key = SPACE_WORD.bytes_of(stem.as_bytes()).finish();
+        let vague = [before, at].iter().all(|&at| self.infos[at].is_some_and(|info| info.vague));
+        let weight = JOINT * fade * if walk.introduced { INTRODUCED } else { 1.0 };
+        features.push(walk.feature(key, weight, Kind::Joint, vague, &left, &right));
+        self.joint = joint;
+    }
+
+    /// Marks a word, or the head of a compound, as the first or last of the naming phrase.
+    fn mark_head(&mut self, lexicon: &Lexicon<'_>, at: usize, space: Hash, walk: &Walk, features: &mut Vec<Feature>) {
+        let token = self.tokens.list[at];
+        let word = self.tokens.word(&token);
+        let mut parts = std::mem::take(&mut self.parts);
+        let head = match lexicon.split(word, &mut parts).then(|| parts.last()).flatten() {
+            Some(&(from, end)) => &word[from..end],
+            None => word,
+        };
+        let language = stem_language(lexicon.get(head), walk.language);
+        let key = space.bytes_of(self.stem(language, head).as_bytes()).finish();
+        features.push(walk.feature(key, HEAD, Kind::Mark, false, &token, &token));
+        self.parts = parts;
+    }
+
+    fn stem<'w>(&self, language: Language, word: &'w str) -> std::borrow::Cow<'w, str> {
+        match language {
+            Language::German => self.german.stem(word),
+            Language::English => self.english.stem(word),
+        }
+    }
+}
+
+/// How far a piece of text has been read.
+struct Walk {
+    language: Language,
+    field: Field,
+    piece: u16,
+    /// Whether "for" or "with" came before, without a break since.
+    introduced: bool,
+    /// The content word directly before.
+    before: Option<usize>,
+    /// Whether we are still in the phrase that names the good.
+    naming: bool,
+    first: Option<usize>,
+    last: Option<usize>,
+    words: usize,
+}
+
+impl Walk {
+    fn feature(&self, key: u64, weight: f32, kind: Kind, vague: bool, from: &Token, to: &Token) -> Feature {
+        let source = (from.source.0 as u32, to.source.1 as u32);
+        Feature { key, weight, field: self.field, kind, vague, piece: self.piece, source }
+    }
+}
+
+fn quantity_features(quantity: Quantity, walk: &Walk, token: &Token, features: &mut Vec<Feature>) {
+    let mut letter = [0; 4];
+    let dimension = quantity.dimension.encode_utf8(&mut letter).as_bytes();
+    let unit = SPACE_UNIT.bytes_of(dimension).finish();
+    let magnitude = SPACE_MAGNITUDE.bytes_of(dimension).bytes_of(&quantity.magnitude.to_le_bytes()).finish();
+    for key in [unit, magnitude] {
+        features.push(walk.feature(key, QUANTITY, Kind::Quantity, true, token, token));
+    }
+}
+
+fn stem_language(info: Option<WordInfo>, text: Language) -> Language {
+    info.map_or(text, |info| stem_language_of(info, text))
+}
+
+/// English words stand in German listings and the other way round: a word that only one language uses is of that one.
+fn stem_language_of(info: WordInfo, text: Language) -> Language {
+    match (info.german, info.english) {
+        (true, false) => Language::German,
+        (false, true) => Language::English,
+        _ => text,
+    }
+}

@@ -1,0 +1,235 @@
+//! From product texts to product classes: a classifier that ranks, decides, refuses and gives its reasons.
+//!
+//! [`text`] and [`features`] say what is read from a text; [`model`] is the file that training writes; `score` finds
+//! candidate classes and `rank` makes probabilities of their scores. Everything is immutable and may be shared by threads.
+
+pub mod features;
+pub mod lexicon;
+pub mod model;
+mod query;
+mod rank;
+mod score;
+pub mod table;
+pub mod text;
+pub mod words;
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use crate::domain::ClassCode;
+use features::{Kind, pieces};
+use model::Model;
+pub use model::{Limits, ModelError, ModelInfo};
+pub use rank::probabilities;
+use score::Scorer;
+
+/// What a product says of itself in one language.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LanguageText<'a> {
+    /// Language key as the merchant wrote it; a voice among others, since it may be wrong.
+    pub language: &'a str,
+    /// Name of the product.
+    pub name: Option<&'a str>,
+    /// Description of the product.
+    pub description: Option<&'a str>,
+    /// Tags.
+    pub tags: &'a [String],
+}
+
+/// What a product says of itself.
+#[derive(Clone, Debug, Default)]
+pub struct ProductText<'a> {
+    /// Texts by language, at most one each.
+    pub languages: Vec<LanguageText<'a>>,
+}
+
+/// A class and how sure the classifier is of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scored {
+    /// The class.
+    pub code: ClassCode,
+    /// Calibrated probability, 0 to 1.
+    pub confidence: f32,
+}
+
+/// Probabilities of disjoint six-digit classes, best first; empty when the text is no evidence.
+///
+/// They add up to at most one: what is missing is the probability that none of them is right.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ranking {
+    /// The classes, best first.
+    pub candidates: Vec<Scored>,
+}
+
+/// A class that is sure enough to be assigned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision {
+    /// Six, four or two digits.
+    pub code: ClassCode,
+    /// Probability that the class is right, 0 to 1.
+    pub confidence: f32,
+}
+
+/// A word that spoke for a class.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evidence {
+    /// The word as it stands in the text; two neighbours where they spoke together.
+    pub word: String,
+    /// How much it added to the score of the class; above 0.
+    pub weight: f32,
+}
+
+/// A row of the corpus that resembles a text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Neighbour {
+    /// The text of the row.
+    pub text: String,
+    /// Cosine of its features and those of the text, 0 to 1.
+    pub similarity: f32,
+}
+
+/// A model, ready to rank.
+pub struct Classifier {
+    model: Model,
+}
+
+thread_local! {
+    /// Buffers of this thread, so that ranking allocates little.
+    static SCORER: RefCell<Scorer> = RefCell::default();
+}
+
+impl Classifier {
+    /// Maps a model file into memory.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is damaged, or was made for another version of the program.
+    pub fn load(path: &Path) -> Result<Classifier, ModelError> {
+        Ok(Classifier { model: Model::open(path)? })
+    }
+
+    /// A classifier over a model that is in memory already.
+    ///
+    /// # Errors
+    /// As [`Classifier::load`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Classifier, ModelError> {
+        Ok(Classifier { model: Model::from_bytes(bytes)? })
+    }
+
+    /// What the model says of itself: version, corpus, figures, limits.
+    pub fn info(&self) -> &ModelInfo {
+        self.model.info()
+    }
+
+    /// Probabilities of six-digit classes, best first; empty when there is no evidence.
+    pub fn rank(&self, text: &ProductText<'_>) -> Ranking {
+        self.with_candidates(text, |scorer| rank::ranking(&self.model, scorer)).unwrap_or_default()
+    }
+
+    /// The deepest class that is sure enough by the limits of the model: six, four or two digits, or none.
+    pub fn decide(&self, ranking: &Ranking) -> Option<Decision> {
+        let limits = &self.info().limits;
+        [(6, limits.subheading), (4, limits.heading), (2, limits.chapter)].into_iter().find_map(|(digits, limit)| {
+            let best = *ranking.roll_up(digits).first()?;
+            (best.confidence >= limit).then_some(Decision { code: best.code, confidence: best.confidence })
+        })
+    }
+
+    /// The words that spoke for a class, heaviest first, at most `max`.
+    ///
+    /// The weight of a feature for a class of two or four digits is its best weight for a class below.
+    pub fn explain(&self, text: &ProductText<'_>, code: ClassCode, max: usize) -> Vec<Evidence> {
+        self.with_candidates(text, |scorer| {
+            let weights = rank::feature_weights(&self.model, scorer, &code);
+            words_of(text, scorer, &weights, max)
+        })
+        .unwrap_or_default()
+    }
+
+    /// The rows of the corpus below a class that resemble the text most, at most `max`.
+    pub fn nearest(&self, text: &ProductText<'_>, code: ClassCode, max: usize) -> Vec<Neighbour> {
+        self.with_candidates(text, |scorer| rank::nearest(&self.model, scorer, &code, max)).unwrap_or_default()
+    }
+
+    /// For each candidate the code and the dense features by which it is ranked, and the features of the text.
+    ///
+    /// For training: the ranker is fitted on what the service will see.
+    pub fn describe(&self, text: &ProductText<'_>) -> Described {
+        let describe = |scorer: &mut Scorer| {
+            let candidates = scorer.candidates.iter();
+            let candidates =
+                candidates.filter_map(|c| Some((self.model.leaf_code(c.leaf)?, c.dense.to_vec()))).collect();
+            Described { candidates, text: scorer.text.to_vec() }
+        };
+        self.with_candidates(text, describe).unwrap_or_default()
+    }
+
+    /// The text as a normalised vector over the features of the model: feature id and weight.
+    ///
+    /// For training: rows are learnt in the form in which the service will see texts.
+    pub fn vector(&self, text: &ProductText<'_>) -> Vec<(u32, f32)> {
+        SCORER.with_borrow_mut(|scorer| {
+            scorer.query.read(&self.model, text);
+            scorer.query.known.iter().map(|known| (known.id, known.weight)).collect()
+        })
+    }
+
+    fn with_candidates<T>(&self, text: &ProductText<'_>, then: impl FnOnce(&mut Scorer) -> T) -> Option<T> {
+        SCORER.with_borrow_mut(|scorer| {
+            if !scorer.query.read(&self.model, text) {
+                return None;
+            }
+            scorer.score(&self.model);
+            Some(then(scorer))
+        })
+    }
+}
+
+/// What the ranker sees of a text.
+#[derive(Clone, Debug, Default)]
+pub struct Described {
+    /// Code and dense features of each candidate.
+    pub candidates: Vec<(ClassCode, Vec<f32>)>,
+    /// Features of the text.
+    pub text: Vec<f32>,
+}
+
+impl Ranking {
+    /// Probabilities of the classes of that many digits, best first: those of disjoint classes below are added.
+    pub fn roll_up(&self, digits: usize) -> Vec<Scored> {
+        let mut classes: Vec<Scored> = Vec::new();
+        for candidate in &self.candidates {
+            let code = candidate.code.prefix(digits);
+            match classes.iter_mut().find(|class| class.code == code) {
+                Some(class) => class.confidence += candidate.confidence,
+                None => classes.push(Scored { code, confidence: candidate.confidence }),
+            }
+        }
+        classes.sort_by(|a, b| b.confidence.total_cmp(&a.confidence).then(a.code.cmp(&b.code)));
+        classes
+    }
+}
+
+/// Adds the weights of features up by the word they stand for.
+fn words_of(text: &ProductText<'_>, scorer: &Scorer, weights: &[(usize, f32)], max: usize) -> Vec<Evidence> {
+    let mut contents = Vec::new();
+    pieces(text, |_, _, content| contents.push(content));
+    let mut evidence: Vec<Evidence> = Vec::new();
+    for &(index, weight) in weights {
+        let feature = &scorer.query.features[index];
+        if feature.vague && feature.kind != Kind::Quantity {
+            continue;
+        }
+        let range = feature.source.0 as usize..feature.source.1 as usize;
+        let Some(word) = contents.get(usize::from(feature.piece)).and_then(|content| content.get(range)) else {
+            continue;
+        };
+        match evidence.iter_mut().find(|known| known.word == word) {
+            Some(known) => known.weight += weight,
+            None => evidence.push(Evidence { word: word.to_owned(), weight }),
+        }
+    }
+    evidence.retain(|known| known.weight > 0.0);
+    evidence.sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.word.cmp(&b.word)));
+    evidence.truncate(max);
+    evidence
+}

@@ -1,0 +1,411 @@
+//! The model file: one header, then sections of plain little-endian arrays that are used where they lie.
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 8 | magic |
+//! | 4 | [`FORMAT_VERSION`] |
+//! | 4 | number of sections |
+//! | 8 | checksum of all bytes behind this field |
+//! | 16 each | offset and length of every section, from the beginning of the file |
+//! | … | the sections, in the order of [`Section`], each at a multiple of 8 |
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use memmap2::Mmap;
+use serde::{Deserialize, Serialize};
+
+use super::features::FEATURE_VERSION;
+use super::lexicon::Lexicon;
+use super::table::Table;
+use super::text::TEXT_VERSION;
+use crate::domain::ClassCode;
+
+/// Version of the layout of the file.
+pub const FORMAT_VERSION: u32 = 1;
+
+const MAGIC: &[u8; 8] = b"VATCLASS";
+const HEADER: usize = 24;
+const CHECKSUM_AT: usize = 16;
+const SECTIONS: usize = Section::RowTexts as usize + 1;
+
+/// What the file holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Section {
+    /// [`ModelInfo`] as JSON.
+    Info,
+    /// Table of words, see [`Lexicon`].
+    Lexicon,
+    /// Table from feature keys to feature ids.
+    Dictionary,
+    /// [`FeatureEntry`] by feature id, and a last one that ends the postings.
+    Features,
+    /// [`Posting`]s of all features.
+    Postings,
+    /// Codes of the leaves, the disjoint six-digit classes, as numbers in rising order.
+    Leaves,
+    /// Codes of the headings above them, as numbers in rising order.
+    Headings,
+    /// Index of the heading of every leaf, 2 bytes each.
+    LeafHeading,
+    /// First row of every node (leaves, then headings), and the number of rows.
+    RowStarts,
+    /// First feature of every row, and the number of all.
+    RowFeatureStarts,
+    /// Features of the rows: id in the lower 24 bits, weight above.
+    RowFeatures,
+    /// First byte of the text of every row, and the number of all.
+    RowTextStarts,
+    /// Texts of the rows, UTF-8.
+    RowTexts,
+}
+
+/// Bytes of a feature's entry: offset of its first posting, rarity, scale of its weights.
+pub(crate) const FEATURE_ENTRY: usize = 12;
+
+/// What is known of a feature.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FeatureEntry {
+    pub(crate) first: usize,
+    pub(crate) end: usize,
+    /// Inverse frequency over headings.
+    pub(crate) rarity: f32,
+    /// Weight of one step of a posting's weight.
+    pub(crate) scale: f32,
+}
+
+/// A feature's weight for a node: node (2 bytes), learnt weight (signed), share in the profile of the node (unsigned).
+pub(crate) type Posting = [u8; 4];
+
+/// What a model says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelInfo {
+    /// Name of the model: date of its corpus and beginning of its checksum.
+    pub version: String,
+    /// Version of folding and tokens it was made with.
+    pub text_version: u32,
+    /// Version of the features it was made with.
+    pub feature_version: u32,
+    /// SHA-256 of the corpus, the label tables and the list of vague words, hexadecimal.
+    pub corpus: String,
+    /// Rows it was trained on.
+    pub rows: u64,
+    /// Six-digit classes it knows.
+    pub classes: u64,
+    /// Figures measured on held-out rows, by name.
+    pub metrics: BTreeMap<String, f64>,
+    /// Confidence from which a class of that depth is decided on.
+    pub limits: Limits,
+    /// Coefficients of the ranker.
+    pub ranker: Ranker,
+}
+
+/// Confidence from which a class is decided on, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Limits {
+    /// Six digits.
+    pub subheading: f32,
+    /// Four digits.
+    pub heading: f32,
+    /// Two digits.
+    pub chapter: f32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { subheading: 0.7, heading: 0.7, chapter: 0.7 }
+    }
+}
+
+/// Coefficients of the ranker: logistic regression over candidates, then calibration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ranker {
+    /// One coefficient for each feature of a candidate.
+    pub weights: Vec<f32>,
+    /// Coefficients of the logarithm of the sharpness, over features of the text.
+    pub sharpness: Vec<f32>,
+    /// Coefficients of the logit of "none of them", over features of the text.
+    pub none: Vec<f32>,
+}
+
+/// Why a model file is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// It cannot be read.
+    #[error("model file {path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is no model file, or cut short.
+    #[error("not a model file: {0}")]
+    Malformed(&'static str),
+    /// Its bytes are not those that were written.
+    #[error("the checksum does not match: the model file is damaged")]
+    Checksum,
+    /// It was made for another version of the program.
+    #[error("{what} is version {found}, this program needs {wanted}: fit the model again")]
+    Version {
+        /// Whose version it is.
+        what: &'static str,
+        /// What the file says.
+        found: u32,
+        /// What this program has.
+        wanted: u32,
+    },
+}
+
+enum Bytes {
+    Mapped(Mmap),
+    Owned(Vec<u8>),
+}
+
+/// A checked model file.
+pub struct Model {
+    bytes: Bytes,
+    sections: [(usize, usize); SECTIONS],
+    info: ModelInfo,
+}
+
+impl Model {
+    /// Maps a file into memory and checks it.
+    #[allow(unsafe_code)]
+    pub fn open(path: &Path) -> Result<Model, ModelError> {
+        let io = |source| ModelError::Io { path: path.to_owned(), source };
+        let file = File::open(path).map_err(io)?;
+        // SAFETY: a mapping is only sound while nobody shortens or rewrites the file. Models are replaced by renaming
+        // a new file into place, never by writing into one that is in use.
+        let map = unsafe { Mmap::map(&file) }.map_err(io)?;
+        Model::check(Bytes::Mapped(map))
+    }
+
+    /// Checks a model that is in memory already.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Model, ModelError> {
+        Model::check(Bytes::Owned(bytes))
+    }
+
+    fn check(bytes: Bytes) -> Result<Model, ModelError> {
+        let all: &[u8] = match &bytes {
+            Bytes::Mapped(map) => map,
+            Bytes::Owned(vec) => vec,
+        };
+        if all.len() < HEADER + SECTIONS * 16 || &all[..8] != MAGIC {
+            return Err(ModelError::Malformed("it does not begin as one"));
+        }
+        version("the model file", u32_at(all, 8), FORMAT_VERSION)?;
+        if u32_at(all, 12) as usize != SECTIONS {
+            return Err(ModelError::Malformed("it has another number of sections"));
+        }
+        if u64_at(all, CHECKSUM_AT) != checksum(&all[HEADER..]) {
+            return Err(ModelError::Checksum);
+        }
+        let mut sections = [(0, 0); SECTIONS];
+        for (index, section) in sections.iter_mut().enumerate() {
+            let (offset, len) =
+                (u64_at(all, HEADER + index * 16) as usize, u64_at(all, HEADER + index * 16 + 8) as usize);
+            let end = offset.checked_add(len).filter(|&end| end <= all.len());
+            *section = (offset, end.ok_or(ModelError::Malformed("a section ends behind the file"))?);
+        }
+        let (start, end) = sections[Section::Info as usize];
+        let info: ModelInfo = serde_json::from_slice(&all[start..end])
+            .map_err(|_| ModelError::Malformed("its description is unreadable"))?;
+        version("the text form of the model", info.text_version, TEXT_VERSION)?;
+        version("the features of the model", info.feature_version, FEATURE_VERSION)?;
+        let model = Model { bytes, sections, info };
+        model.check_sections()?;
+        Ok(model)
+    }
+
+    /// Checks the lengths that indexing relies on; the checksum vouches for the values.
+    fn check_sections(&self) -> Result<(), ModelError> {
+        let tables = [Section::Lexicon, Section::Dictionary];
+        if tables.iter().any(|&section| Table::over(self.section(section)).is_none()) {
+            return Err(ModelError::Malformed("a table has a wrong size"));
+        }
+        let leaves = self.array::<4>(Section::Leaves).len();
+        let nodes = leaves + self.array::<4>(Section::Headings).len();
+        let fits = self.array::<2>(Section::LeafHeading).len() == leaves
+            && self.array::<4>(Section::RowStarts).len() == nodes + 1
+            && self.array::<FEATURE_ENTRY>(Section::Features).len() > 1
+            && nodes <= usize::from(u16::MAX)
+            && std::str::from_utf8(self.section(Section::RowTexts)).is_ok();
+        if !fits {
+            return Err(ModelError::Malformed("its sections do not fit together"));
+        }
+        Ok(())
+    }
+
+    /// What the model says of itself.
+    pub fn info(&self) -> &ModelInfo {
+        &self.info
+    }
+
+    /// Bytes of a section.
+    pub(crate) fn section(&self, section: Section) -> &[u8] {
+        let (start, end) = self.sections[section as usize];
+        match &self.bytes {
+            Bytes::Mapped(map) => &map[start..end],
+            Bytes::Owned(vec) => &vec[start..end],
+        }
+    }
+
+    /// A section as an array of entries of that many bytes.
+    pub(crate) fn array<const N: usize>(&self, section: Section) -> &[[u8; N]] {
+        self.section(section).as_chunks::<N>().0
+    }
+
+    /// Number `index` of a section of 4-byte numbers; the last one when there are fewer.
+    #[inline]
+    pub(crate) fn number(&self, section: Section, index: usize) -> usize {
+        self.array::<4>(section).get(index).map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize)
+    }
+
+    /// The words of the corpus.
+    pub(crate) fn lexicon(&self) -> Lexicon<'_> {
+        Lexicon::new(self.table(Section::Lexicon))
+    }
+
+    /// Feature ids by key.
+    pub(crate) fn dictionary(&self) -> Table<'_> {
+        self.table(Section::Dictionary)
+    }
+
+    fn table(&self, section: Section) -> Table<'_> {
+        // Checked when the model was opened; an empty table would be refused there.
+        Table::over(self.section(section)).unwrap_or(Table::EMPTY)
+    }
+
+    /// The entry of a feature.
+    #[inline]
+    pub(crate) fn feature(&self, id: u32) -> FeatureEntry {
+        let entries = self.array::<FEATURE_ENTRY>(Section::Features);
+        let entry = &entries[id as usize];
+        FeatureEntry {
+            first: u32_at(entry, 0) as usize,
+            end: u32_at(&entries[id as usize + 1], 0) as usize,
+            rarity: f32::from_bits(u32_at(entry, 4)),
+            scale: f32::from_bits(u32_at(entry, 8)),
+        }
+    }
+
+    /// The postings of a feature.
+    #[inline]
+    pub(crate) fn postings(&self, entry: &FeatureEntry) -> &[Posting] {
+        self.array::<4>(Section::Postings).get(entry.first..entry.end).unwrap_or_default()
+    }
+
+    /// How many six-digit classes there are.
+    pub(crate) fn leaves(&self) -> usize {
+        self.array::<4>(Section::Leaves).len()
+    }
+
+    /// How many leaves and headings there are.
+    pub(crate) fn nodes(&self) -> usize {
+        self.leaves() + self.array::<4>(Section::Headings).len()
+    }
+
+    /// The node of the heading above a leaf.
+    #[inline]
+    pub(crate) fn heading_of(&self, leaf: usize) -> usize {
+        self.leaves() + usize::from(u16::from_le_bytes(self.array::<2>(Section::LeafHeading)[leaf]))
+    }
+
+    /// The code of a leaf.
+    pub(crate) fn leaf_code(&self, leaf: usize) -> Option<ClassCode> {
+        ClassCode::new(&format!("{:06}", self.number(Section::Leaves, leaf)))
+    }
+
+    /// The leaves at or below a code.
+    pub(crate) fn leaves_under(&self, code: &ClassCode) -> std::ops::Range<usize> {
+        let digits = code.prefix(6);
+        let scale = 10usize.pow(6 - digits.digits() as u32);
+        let first = digits.as_str().parse::<usize>().unwrap_or(0) * scale;
+        let at = |limit| {
+            self.array::<4>(Section::Leaves).partition_point(|&leaf| (u32::from_le_bytes(leaf) as usize) < limit)
+        };
+        at(first)..at(first + scale)
+    }
+
+    /// The rows of a node.
+    pub(crate) fn rows_of(&self, node: usize) -> std::ops::Range<usize> {
+        self.number(Section::RowStarts, node)..self.number(Section::RowStarts, node + 1)
+    }
+
+    /// The packed features of a row.
+    pub(crate) fn row_features(&self, row: usize) -> &[[u8; 4]] {
+        let range = self.number(Section::RowFeatureStarts, row)..self.number(Section::RowFeatureStarts, row + 1);
+        self.array::<4>(Section::RowFeatures).get(range).unwrap_or_default()
+    }
+
+    /// The text of a row.
+    pub(crate) fn row_text(&self, row: usize) -> &str {
+        let range = self.number(Section::RowTextStarts, row)..self.number(Section::RowTextStarts, row + 1);
+        let bytes = self.section(Section::RowTexts).get(range).unwrap_or_default();
+        std::str::from_utf8(bytes).unwrap_or_default()
+    }
+}
+
+/// The bytes of a model file with these sections, given in the order of [`Section`].
+pub fn assemble(info: &ModelInfo, sections: &[Vec<u8>]) -> serde_json::Result<Vec<u8>> {
+    let info = serde_json::to_vec(info)?;
+    let all: Vec<&[u8]> = std::iter::once(&info[..]).chain(sections.iter().map(|section| &section[..])).collect();
+    let mut bytes = Vec::new();
+    bytes.extend_from_slice(MAGIC);
+    bytes.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
+    bytes.extend_from_slice(&(all.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(&[0; 8]);
+    let mut offset = HEADER + all.len() * 16;
+    for section in &all {
+        bytes.extend_from_slice(&(offset as u64).to_le_bytes());
+        bytes.extend_from_slice(&(section.len() as u64).to_le_bytes());
+        offset += section.len().next_multiple_of(8);
+    }
+    for section in &all {
+        bytes.extend_from_slice(section);
+        bytes.resize(bytes.len().next_multiple_of(8), 0);
+    }
+    let sum = checksum(&bytes[HEADER..]);
+    bytes[CHECKSUM_AT..HEADER].copy_from_slice(&sum.to_le_bytes());
+    Ok(bytes)
+}
+
+/// The sections of a model file behind its description, as [`assemble`] takes them; none when it is no model file.
+pub fn split(bytes: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let section = |index: usize| {
+        let at = HEADER + index * 16;
+        let (offset, len) = (u64_at(bytes, at) as usize, u64_at(bytes, at + 8) as usize);
+        bytes.get(offset..offset.checked_add(len)?).map(<[u8]>::to_vec)
+    };
+    (1..SECTIONS).map(section).collect()
+}
+
+fn version(what: &'static str, found: u32, wanted: u32) -> Result<(), ModelError> {
+    if found == wanted { Ok(()) } else { Err(ModelError::Version { what, found, wanted }) }
+}
+
+/// A fast checksum against damage, not against malice: four multiply-rotate lanes over 8-byte words.
+fn checksum(bytes: &[u8]) -> u64 {
+    const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut lanes = [1u64, 2, 3, 4];
+    let (blocks, rest) = bytes.as_chunks::<32>();
+    for block in blocks {
+        for (lane, word) in lanes.iter_mut().zip(block.as_chunks::<8>().0) {
+            *lane = (*lane ^ u64::from_le_bytes(*word)).wrapping_mul(PRIME).rotate_left(31);
+        }
+    }
+    for &byte in rest {
+        lanes[0] = (lanes[0] ^ u64::from(byte)).wrapping_mul(PRIME).rotate_left(31);
+    }
+    lanes.iter().fold(bytes.len() as u64, |sum, lane| (sum ^ lane).wrapping_mul(PRIME).rotate_left(27))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
+}

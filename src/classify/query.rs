@@ -1,0 +1,127 @@
+//! A product text as a sparse vector over the features of a model.
+
+use super::features::{Extractor, Feature, Field, Kind};
+use super::model::Model;
+use super::{ProductText, table::Table};
+
+/// Weight of tags and description together, beside a name.
+const REST: f32 = 0.6;
+/// Slots of the small table by which a row's features are looked up in a text; a power of two.
+const LOOKUP_SLOTS: usize = 1024;
+
+/// A feature of the text that the model knows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    pub(crate) id: u32,
+    /// Weight in the normalised vector.
+    pub(crate) weight: f32,
+    pub(crate) field: Field,
+    /// Index of the extracted feature.
+    pub(crate) feature: usize,
+}
+
+/// A text as the scorer reads it.
+#[derive(Default)]
+pub(crate) struct Query {
+    extractor: Extractor,
+    pub(crate) features: Vec<Feature>,
+    pub(crate) known: Vec<Known>,
+    /// Features of the text whose word stands in no row, by share of the weight of all words, 0 to 1.
+    pub(crate) unknown_share: f32,
+    /// Content words that the model knows, vague ones aside.
+    pub(crate) evidence: usize,
+    lookup: Vec<(u32, f32)>,
+}
+
+impl Query {
+    /// Reads a text; false when nothing in it is evidence.
+    pub(crate) fn read(&mut self, model: &Model, text: &ProductText<'_>) -> bool {
+        self.extractor.extract(&model.lexicon(), text, &mut self.features);
+        self.resolve(model, &model.dictionary());
+        self.evidence > 0
+    }
+
+    fn resolve(&mut self, model: &Model, dictionary: &Table<'_>) {
+        self.known.clear();
+        self.evidence = 0;
+        let (mut unknown, mut all) = (0.0, 0.0);
+        for (index, feature) in self.features.iter().enumerate() {
+            let id = dictionary.get(feature.key);
+            let is_word = feature.kind == Kind::Word && !feature.vague;
+            if is_word {
+                all += feature.weight;
+                unknown += if id.is_none() { feature.weight } else { 0.0 };
+            }
+            let Some(id) = id else { continue };
+            self.evidence += usize::from(!feature.vague && !matches!(feature.kind, Kind::Mark));
+            let weight = feature.weight * model.feature(id).rarity;
+            self.known.push(Known { id, weight, field: feature.field, feature: index });
+        }
+        self.unknown_share = if all > 0.0 { unknown / all } else { 0.0 };
+        self.merge();
+        self.normalise();
+    }
+
+    /// Keeps the heaviest of equal features; one that stands in the name is not counted again in the rest.
+    fn merge(&mut self) {
+        let rank = |known: &Known| (known.id, known.field != Field::Name);
+        self.known.sort_unstable_by(|a, b| {
+            rank(a).cmp(&rank(b)).then(b.weight.total_cmp(&a.weight)).then(a.feature.cmp(&b.feature))
+        });
+        self.known.dedup_by_key(|known| known.id);
+    }
+
+    /// Length one for the name and [`REST`] for the rest, then one for both together.
+    fn normalise(&mut self) {
+        let norm = |field| {
+            let squares =
+                self.known.iter().filter(|known| known.field == field).map(|known| known.weight * known.weight);
+            squares.sum::<f32>().sqrt()
+        };
+        let (name, rest) = (norm(Field::Name), norm(Field::Rest));
+        let (name_part, rest_part) = match (name > 0.0, rest > 0.0) {
+            (true, true) => ((1.0 + REST * REST).sqrt().recip(), REST / (1.0 + REST * REST).sqrt()),
+            _ => (1.0, 1.0),
+        };
+        for known in &mut self.known {
+            known.weight *= match known.field {
+                Field::Name => name_part / name,
+                Field::Rest => rest_part / rest,
+            };
+        }
+    }
+
+    /// Makes [`Query::weight_of`] answer for the features of this text.
+    pub(crate) fn index(&mut self) {
+        self.lookup.clear();
+        self.lookup.resize(LOOKUP_SLOTS, (u32::MAX, 0.0));
+        for known in self.known.iter().take(LOOKUP_SLOTS / 2) {
+            let mut at = slot(known.id);
+            while self.lookup[at].0 != u32::MAX {
+                at = (at + 1) % LOOKUP_SLOTS;
+            }
+            self.lookup[at] = (known.id, known.weight);
+        }
+    }
+
+    /// Weight of a feature in this text, 0 when it is not there.
+    #[inline]
+    pub(crate) fn weight_of(&self, id: u32) -> f32 {
+        let mut at = slot(id);
+        loop {
+            let (found, weight) = self.lookup[at];
+            if found == id {
+                return weight;
+            }
+            if found == u32::MAX {
+                return 0.0;
+            }
+            at = (at + 1) % LOOKUP_SLOTS;
+        }
+    }
+}
+
+#[inline]
+fn slot(id: u32) -> usize {
+    (id.wrapping_mul(0x9e37_79b1) >> 22) as usize % LOOKUP_SLOTS
+}

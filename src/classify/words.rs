@@ -1,0 +1,69 @@
+//! Function words of German and English, and what they say about the words behind them.
+
+/// What a word is good for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It may be evidence.
+    Content,
+    /// It says nothing and separates nothing ("the", "und").
+    Stop,
+    /// What follows belongs to another thing or only qualifies ("for", "mit"): its words weigh less.
+    Introduces,
+    /// What follows is what the good is made of ("aus", "of"); the head noun stands before it.
+    Material,
+}
+
+/// A language whose stems are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Language {
+    /// German, in all its countries.
+    German,
+    /// English, in all its countries.
+    English,
+}
+
+/// Role of a folded word, and the language that alone uses it as such.
+pub fn role(word: &str) -> (Role, Option<Language>) {
+    use Language::{English, German};
+    match word {
+        "fuer" | "zum" | "zur" | "mit" | "ohne" | "inkl" | "inklusive" | "passend" | "geeignet" | "samt" | "gegen"
+        | "bei" | "als" => (Role::Introduces, Some(German)),
+        "for" | "with" | "without" | "incl" | "including" | "includes" | "suitable" | "fits" | "against" | "to"
+        | "used" | "compatible" => (Role::Introduces, Some(English)),
+        "aus" | "von" | "vom" => (Role::Material, Some(German)),
+        "of" | "from" => (Role::Material, Some(English)),
+        "der" | "die" | "das" | "dem" | "den" | "des" | "ein" | "eine" | "einem" | "einen" | "einer" | "eines"
+        | "und" | "oder" | "im" | "auf" | "am" | "ist" | "sind" | "wird" | "werden" | "wie" | "auch" | "sich"
+        | "sie" | "ihr" | "ihre" | "durch" | "ueber" | "unter" | "nach" | "zu" | "um" | "nicht" | "sowie" | "bzw"
+        | "ca" | "je" | "bis" | "dieser" | "diese" | "dieses" | "nur" | "sehr" | "vor" | "zwischen" | "kein"
+        | "keine" | "kann" | "koennen" | "dank" | "jede" | "jeden" | "jeder" | "alle" | "alles" | "beim" | "fuers"
+        | "ins" | "ab" | "noch" | "mehr" => (Role::Stop, Some(German)),
+        "the" | "and" | "or" | "on" | "by" | "your" | "you" | "our" | "it" | "its" | "this" | "that" | "these"
+        | "is" | "are" | "be" | "has" | "have" | "can" | "will" | "at" | "as" | "up" | "any" | "which" | "other"
+        | "than" | "not" | "more" | "each" | "per" | "into" | "their" | "they" | "we" | "very" | "also" | "when"
+        | "while" | "such" => (Role::Stop, Some(English)),
+        "in" | "an" | "a" | "x" | "o" | "u" | "all" | "so" | "etc" | "plus" | "nbsp" | "amp" | "quot" | "br" => {
+            (Role::Stop, None)
+        }
+        _ => (Role::Content, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn function_words_have_a_role_and_most_a_language() {
+        for (word, expected) in [
+            ("fuer", (Role::Introduces, Some(Language::German))),
+            ("with", (Role::Introduces, Some(Language::English))),
+            ("aus", (Role::Material, Some(Language::German))),
+            ("the", (Role::Stop, Some(Language::English))),
+            ("in", (Role::Stop, None)),
+            ("jacke", (Role::Content, None)),
+        ] {
+            assert_eq!(role(word), expected, "{word}");
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! The corpus: one text file a chapter, with sections by code and language, and templates that generate rows.
+//!
+//! ```text
+//! # a comment
+//! $colour = black | white | {$dark}       a slot: alternatives, for the whole file
+//! [610910 en]                             a section: every line is a row for this code and language
+//! Basic tee men :: Soft jersey shirt      ` :: ` parts name and description
+//! [610910 en x60]                         60 distinct rows are generated from the lines, which are templates
+//! {Men's|Ladies'} T-shirt {$colour|}
+//! ```
+//!
+//! Generation is deterministic: splitmix64, seeded by the FNV-1a hash of the section.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use vat_classification::classify::words::Language;
+use vat_classification::domain::ClassCode;
+
+/// Most rows that one section may generate.
+const MAX_GENERATED: usize = 1000;
+/// Templates are tried this many times for each row that is wanted, before we settle for fewer.
+const TRIES_PER_ROW: usize = 8;
+/// Deepest nesting of slots.
+const MAX_DEPTH: usize = 8;
+
+/// A text with the code it stands for.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Row {
+    /// Two, four or six digits.
+    pub(crate) code: ClassCode,
+    /// Language of the text.
+    pub(crate) language: Language,
+    /// Name of the product.
+    pub(crate) name: String,
+    /// Description, when the row has one.
+    pub(crate) description: Option<String>,
+    /// Where it stands.
+    pub(crate) place: Place,
+    /// Hash of the line it comes from: rows of one template share it, and are held out together.
+    pub(crate) group: u64,
+    /// Whether a template generated it.
+    pub(crate) generated: bool,
+}
+
+/// A line of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    /// Name of the file.
+    pub(crate) file: String,
+    /// Line, counted from 1.
+    pub(crate) line: usize,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Fault {
+    /// Where.
+    pub(crate) place: Place,
+    /// What.
+    pub(crate) what: String,
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.place, self.what)
+    }
+}
+
+/// All rows of a corpus and all its faults.
+#[derive(Debug, Default)]
+pub(crate) struct Corpus {
+    /// The rows, in the order of files and lines.
+    pub(crate) rows: Vec<Row>,
+    /// Lines that were left out, and why.
+    pub(crate) faults: Vec<Fault>,
+    /// Words and phrases that are no evidence.
+    pub(crate) vague: Vec<String>,
+}
+
+/// Name of the file with the words that are no evidence.
+pub(crate) const VAGUE_FILE: &str = "vague.txt";
+
+/// Reads every `NN.txt` of a directory, its list of vague words, and further files in the same form.
+pub(crate) fn read(directory: &Path, extra: &[PathBuf]) -> Result<Corpus> {
+    let mut corpus = Corpus::default();
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory).with_context(|| format!("corpus in {}", directory.display()))? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "txt") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    files.extend(extra.iter().cloned());
+    for path in files {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let bytes = fs::read(&path).with_context(|| path.display().to_string())?;
+        let text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => {
+                let line =
+                    error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&b| b == b'\n').count() + 1;
+                let place = Place { file: name, line };
+                corpus.faults.push(Fault { place, what: "not UTF-8; the file is left out".to_owned() });
+                continue;
+            }
+        };
+        if name == VAGUE_FILE {
+            corpus.vague.extend(vague_phrases(&text));
+        } else {
+            let mut reader = Reader::new(name);
+            reader.read(&text);
+            corpus.rows.append(&mut reader.rows);
+            corpus.faults.append(&mut reader.faults);
+        }
+    }
+    Ok(corpus)
+}
+
+/// Phrases of the list of vague words: one a line, or several parted by `|`; `#` begins a comment.
+fn vague_phrases(text: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .flat_map(|line| line.split('|'))
+        .map(str::trim)
+        .filter(|phrase| !phrase.is_empty())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Fails with the first faults when there are any.
+pub(crate) fn refuse_faults(corpus: &Corpus) -> Result<()> {
+    const SHOWN: usize = 20;
+    if corpus.faults.is_empty() {
+        return Ok(());
+    }
+    let shown: Vec<String> = corpus.faults.iter().take(SHOWN).map(ToString::to_string).collect();
+    bail!("{} faults in the corpus:\n{}", corpus.faults.len(), shown.join("\n"))
+}
+
+/// The section that is being read.
+struct Section {
+    code: ClassCode,
+    code_text: String,
+    language: Language,
+    language_text: String,
+    /// How many rows to generate; none when lines are rows.
+    generate: Option<usize>,
+    templates: Vec<(usize, String)>,
+}
+
+struct Reader {
+    file: String,
+    slots: HashMap<String, Vec<String>>,
+    section: Option<Section>,
+    rows: Vec<Row>,
+    faults: Vec<Fault>,
+}
+
+impl Reader {
+    fn new(file: String) -> Reader {
+        Reader { file, slots: HashMap::new(), section: None, rows: Vec::new(), faults: Vec::new() }
+    }
+
+    fn read(&mut self, text: &str) {
+        for (index, line) in text.lines().enumerate() {
+            if let Err(what) = self.line(index + 1, line) {
+                self.fault(index + 1, what);
+            }
+        }
+        self.generate();
+    }
+
+    fn line(&mut self, number: usize, line: &str) -> Result<(), String> {
+        if line.trim().is_empty() || line.starts_with('#') {
+            return Ok(());
+        }
+        if let Some(slot) = line.strip_prefix('$') {
+            return self.slot(slot);
+        }
+        if line.starts_with('[') {
+            self.generate();
+            self.section = None;
+            self.section = Some(self.header(line)?);
+            return Ok(());
+        }
+        let Some(section) = &mut self.section else { return Err("a row before a section".to_owned()) };
+        if line.matches(" :: ").count() > 1 {
+            return Err("two \" :: \" in one row".to_owned());
+        }
+        if section.generate.is_some() {
+            section.templates.push((number, line.to_owned()));
+            return Ok(());
+        }
+        let (code, language) = (section.code, section.language);
+        self.push(code, language, number, line.trim(), line.trim(), false);
+        Ok(())
+    }
+
+    fn slot(&mut self, slot: &str) -> Result<(), String> {
+        let malformed = || "a slot is written `$name = one | two`".to_owned();
+        let (name, alternatives) = slot.split_once('=').ok_or_else(malformed)?;
+        let name = name.trim_end();
+        if name.is_empty() || !name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+            return Err(malformed());
+        }
+        let alternatives = split_alternatives(alternatives.trim_start()).into_iter().map(str::trim).map(str::to_owned);
+        self.slots.insert(name.to_owned(), alternatives.collect());
+        Ok(())
+    }
+
+    fn header(&self, line: &str) -> Result<Section, String> {
+        let malformed = || format!("a section is written `[610910 de]` or `[610910 de x60]`, not `{line}`");
+        let inner = line.trim_end().strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).ok_or_else(malformed)?;
+        let mut fields = inner.split(' ');
+        let code_text = fields.next().unwrap_or_default();
+        let code = ClassCode::new(code_text).filter(|code| [2, 4, 6].contains(&code.digits())).ok_or_else(malformed)?;
+        let language_text = fields.next().unwrap_or_default();
+        let language = match language_text {
+            "de" => Language::German,
+            "en" => Language::English,
+            _ => return Err(malformed()),
+        };
+        let generate = match fields.next() {
+            None => None,
+            Some(count) => {
+                let count = count.strip_prefix('x').and_then(|count| count.parse().ok()).ok_or_else(malformed)?;
+                (count <= MAX_GENERATED).then_some(Some(count)).ok_or_else(malformed)?.filter(|&count| count > 0)
+            }
+        };
+        if fields.next().is_some() {
+            return Err(malformed());
+        }
+        let chapter = self.file.split('.').next().unwrap_or_default();
+        if chapter.len() == 2 && chapter.bytes().all(|b| b.is_ascii_digit()) && !code_text.starts_with(chapter) {
+            return Err(format!("code {code_text} belongs to another chapter"));
+        }
+        let (code_text, language_text) = (code_text.to_owned(), language_text.to_owned());
+        Ok(Section { code, code_text, language, language_text, generate, templates: Vec::new() })
+    }
+
+    /// Generates the rows of the section that ends here.
+    fn generate(&mut self) {
+        let Some(section) = self.section.take() else { return };
+        let Some(wanted) = section.generate.filter(|_| !section.templates.is_empty()) else { return };
+        let lines: Vec<&str> = section.templates.iter().map(|(_, template)| template.as_str()).collect();
+        let seed = format!("{}{}{}", section.code_text, section.language_text, lines.join("\n"));
+        let mut random = Random(fnv(&seed));
+        let mut seen = HashSet::new();
+        for attempt in 0..wanted * TRIES_PER_ROW {
+            if seen.len() == wanted {
+                break;
+            }
+            let (number, template) = &section.templates[attempt % section.templates.len()];
+            match self.expand(template, &mut random, 0) {
+                Ok(text) => {
+                    if seen.insert(text.clone()) {
+                        self.push(section.code, section.language, *number, &text, template, true);
+                    }
+                }
+                Err(what) => {
+                    self.fault(*number, what);
+                    break;
+                }
+            }
+        }
+    }
+
+    fn expand(&self, template: &str, random: &mut Random, depth: usize) -> Result<String, String> {
+        if depth > MAX_DEPTH {
+            return Err(format!("slots nested over {MAX_DEPTH} deep"));
+        }
+        let mut out = String::new();
+        let mut rest = template;
+        while let Some(open) = rest.find('{') {
+            out.push_str(&rest[..open]);
+            let close = closing(&rest[open..]).ok_or_else(|| format!("brace not closed: {template}"))?;
+            let body = &rest[open + 1..open + close];
+            rest = &rest[open + close + 1..];
+            let alternatives = self.alternatives(body)?;
+            let choice = alternatives[(random.next() % alternatives.len() as u64) as usize];
+            let of_slot = choice.strip_prefix('$').is_some_and(|name| self.slots.contains_key(name));
+            let choice = if of_slot { format!("{{{choice}}}") } else { choice.to_owned() };
+            out.push_str(&self.expand(&choice, random, depth + 1)?);
+        }
+        out.push_str(rest);
+        Ok(out.split_whitespace().collect::<Vec<_>>().join(" "))
+    }
+
+    fn alternatives<'t>(&'t self, body: &'t str) -> Result<Vec<&'t str>, String> {
+        let alternatives = split_alternatives(body);
+        match body.strip_prefix('$') {
+            Some(name) if alternatives.len() == 1 => {
+                let slot = self.slots.get(name).ok_or_else(|| format!("unknown slot {name}"))?;
+                Ok(slot.iter().map(String::as_str).collect())
+            }
+            _ => Ok(alternatives),
+        }
+    }
+
+    fn push(&mut self, code: ClassCode, language: Language, line: usize, text: &str, source: &str, generated: bool) {
+        let (name, description) = match text.split_once(" :: ") {
+            Some((name, description)) => (name, Some(description.trim().to_owned())),
+            None => (text, None),
+        };
+        let place = Place { file: self.file.clone(), line };
+        let group = Random(fnv(&format!("{code}{language:?}{source}"))).next();
+        self.rows.push(Row { code, language, name: name.trim().to_owned(), description, place, group, generated });
+    }
+
+    fn fault(&mut self, line: usize, what: String) {
+        self.faults.push(Fault { place: Place { file: self.file.clone(), line }, what });
+    }
+}
+
+/// Alternatives parted by `|` outside braces.
+fn split_alternatives(body: &str) -> Vec<&str> {
+    let (mut parts, mut depth, mut start) = (Vec::new(), 0i32, 0);
+    for (at, byte) in body.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            b'|' if depth == 0 => {
+                parts.push(&body[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&body[start..]);
+    parts
+}
+
+/// Where the brace that opens at the beginning closes.
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// FNV-1a.
+pub(crate) fn fnv(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// splitmix64.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    /// A number from 0 up to but not including 1.
+    pub(crate) fn unit(&mut self) -> f32 {
+        (self.next() >> 40) as f32 / (1u64 << 24) as f32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Reader {
+        let mut reader = Reader::new("61.txt".to_owned());
+        reader.read(text);
+        reader
+    }
+
+    #[test]
+    fn sections_slots_and_templates_give_rows() {
+        let reader = parse(
+            "# comment\n$dark = black | {deep|} navy\n$any = red | $dark\n[610910 de]\nT-Shirt {nicht} :: Weich\n\n[6109 en x3]\nTee {$any} {XL|}\n",
+        );
+        assert_eq!(reader.faults, []);
+        assert_eq!(reader.rows[0].name, "T-Shirt {nicht}");
+        assert_eq!(reader.rows[0].description.as_deref(), Some("Weich"));
+        let generated: Vec<&str> = reader.rows[1..].iter().map(|row| row.name.as_str()).collect();
+        assert_eq!(generated.len(), 3);
+        assert!(
+            generated.iter().all(|name| name.starts_with("Tee ") && !name.contains(['{', '$', '|'])),
+            "{generated:?}"
+        );
+        assert!(reader.rows[1..].iter().all(|row| row.generated && row.group == reader.rows[1].group));
+    }
+
+    #[test]
+    fn faults_name_their_line() {
+        for (text, line, what) in [
+            ("Hemd", 1, "before a section"),
+            ("[610910 fr]\nx", 1, "is written"),
+            ("[620910 de]\nx", 1, "another chapter"),
+            ("[61091 de]", 1, "is written"),
+            ("[610910 de]\na :: b :: c", 2, "two \" :: \""),
+            ("[610910 de x2]\na {b", 2, "not closed"),
+            ("[610910 de x2]\na {$none}", 2, "unknown slot"),
+            ("$a = {$a}\n[610910 de x2]\n{$a}", 3, "nested"),
+        ] {
+            let reader = parse(text);
+            let fault = reader.faults.first().expect(text);
+            assert!(fault.place.line == line && fault.what.contains(what), "{text}: {fault}");
+        }
+    }
+}

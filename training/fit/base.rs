@@ -1,0 +1,176 @@
+//! The base of a model: vocabulary, class profiles, learnt weights, and rows to compare with.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, ensure};
+use rayon::prelude::*;
+use vat_classification::classify::model::{self, FORMAT_VERSION, ModelInfo};
+use vat_classification::classify::{Classifier, ProductText};
+
+use super::learn::{self, Node, Rows, Tree, Weights};
+use super::vocabulary::{self, Vocabulary};
+use super::{Sample, SampleKind};
+
+/// Most postings of a feature: those of the heaviest weights.
+const MAX_POSTINGS: usize = 400;
+/// Most rows of a class that are kept to compare with.
+const MAX_ROWS: usize = 24;
+/// Most bytes of a row's text that are kept to show.
+const MAX_ROW_TEXT: usize = 80;
+/// Ids of features have this many bits in a row.
+const ID_BITS: u32 = 24;
+
+/// Builds the bytes of a model from samples.
+pub(crate) fn build(leaves: &[u32], samples: &[&Sample], vague: &[String], info: &ModelInfo) -> Result<Vec<u8>> {
+    let tree = Tree::new(leaves);
+    let lexicon = vocabulary::lexicon(samples, vague);
+    let vocabulary = Vocabulary::choose(samples, &lexicon).context("the lexicon is no table")?;
+    ensure!(vocabulary.features.len() < 1 << ID_BITS, "too many features for the form of the rows");
+    let empty = Weights::default();
+    let skeleton = assemble(&tree, &lexicon, &vocabulary, &empty, &RowTable::default(), info)?;
+    let skeleton = Classifier::from_bytes(skeleton)?;
+    let vectors: Vec<Vec<(u32, f32)>> = samples.par_iter().map(|sample| skeleton.vector(&sample.text())).collect();
+    let rows = Rows::new(&tree, samples, vectors);
+    let weights = learn::learn(&tree, &rows, vocabulary.features.len());
+    let table = RowTable::choose(&tree, samples, &skeleton);
+    assemble(&tree, &lexicon, &vocabulary, &weights, &table, info)
+}
+
+/// The same base with another description.
+pub(crate) fn with_info(base: &[u8], info: &ModelInfo) -> Result<Vec<u8>> {
+    let sections = model::split(base).context("not a model")?;
+    Ok(model::assemble(info, &sections)?)
+}
+
+/// Rows of each node, as the model file has them.
+#[derive(Default)]
+struct RowTable {
+    starts: Vec<u32>,
+    feature_starts: Vec<u32>,
+    features: Vec<u32>,
+    text_starts: Vec<u32>,
+    texts: Vec<u8>,
+}
+
+impl RowTable {
+    /// Keeps at most [`MAX_ROWS`] rows a leaf: written ones before generated ones, spread evenly over the corpus.
+    fn choose(tree: &Tree, samples: &[&Sample], skeleton: &Classifier) -> RowTable {
+        let mut by_leaf: BTreeMap<Node, Vec<&Sample>> = BTreeMap::new();
+        for sample in samples {
+            if let Some(leaf) = tree.leaf(&sample.code) {
+                by_leaf.entry(leaf).or_default().push(sample);
+            }
+        }
+        let chosen: Vec<Vec<(Vec<u32>, &str)>> = (0..tree.nodes() as Node)
+            .into_par_iter()
+            .map(|node| {
+                let Some(rows) = by_leaf.get(&node) else { return Vec::new() };
+                let picked = spread(rows).into_iter();
+                picked.filter_map(|sample| Some((packed(skeleton, sample)?, shown(sample)))).collect()
+            })
+            .collect();
+        let mut table = RowTable::default();
+        let mut count = 0;
+        for rows in chosen {
+            table.starts.push(count);
+            for (features, text) in rows {
+                count += 1;
+                table.feature_starts.push(table.features.len() as u32);
+                table.text_starts.push(table.texts.len() as u32);
+                table.features.extend(features);
+                table.texts.extend_from_slice(text.as_bytes());
+            }
+        }
+        table.starts.push(count);
+        table.feature_starts.push(table.features.len() as u32);
+        table.text_starts.push(table.texts.len() as u32);
+        table
+    }
+}
+
+fn spread<'s>(rows: &[&'s Sample]) -> Vec<&'s Sample> {
+    let of_kind = |kind| rows.iter().copied().filter(|row| row.kind == kind).collect::<Vec<_>>();
+    let mut picked = of_kind(SampleKind::Label);
+    for kind in [SampleKind::Written, SampleKind::Generated] {
+        let rows = of_kind(kind);
+        let room = MAX_ROWS.saturating_sub(picked.len());
+        if rows.len() <= room {
+            picked.extend(rows);
+        } else {
+            picked.extend((0..room).map(|index| rows[index * rows.len() / room]));
+        }
+    }
+    picked
+}
+
+/// Features of a row's name, weights scaled so that the length of the row is 255.
+fn packed(skeleton: &Classifier, sample: &Sample) -> Option<Vec<u32>> {
+    let mut text: ProductText<'_> = sample.text();
+    text.languages.iter_mut().for_each(|language| language.description = None);
+    let vector = skeleton.vector(&text);
+    let pack = |&(id, weight): &(u32, f32)| ((weight * 255.0).round().clamp(1.0, 255.0) as u32) << ID_BITS | id;
+    (!vector.is_empty()).then(|| vector.iter().map(pack).collect())
+}
+
+fn shown(sample: &Sample) -> &str {
+    &sample.name[..sample.name.floor_char_boundary(MAX_ROW_TEXT)]
+}
+
+fn assemble(
+    tree: &Tree,
+    lexicon: &[u8],
+    vocabulary: &Vocabulary,
+    weights: &Weights,
+    rows: &RowTable,
+    info: &ModelInfo,
+) -> Result<Vec<u8>> {
+    const { assert!(FORMAT_VERSION == 1, "the order of sections below is that of version 1") };
+    let (features, postings) = postings(vocabulary, weights);
+    let no_rows = vec![0; tree.nodes() + 1];
+    let starts = if rows.starts.is_empty() { &no_rows } else { &rows.starts };
+    let sections = [
+        lexicon.to_vec(),
+        vocabulary.dictionary(),
+        features,
+        postings,
+        numbers(&tree.leaves),
+        numbers(&tree.headings),
+        tree.heading_of_leaf.iter().flat_map(|heading| heading.to_le_bytes()).collect(),
+        numbers(starts),
+        numbers(&rows.feature_starts),
+        numbers(&rows.features),
+        numbers(&rows.text_starts),
+        rows.texts.clone(),
+    ];
+    Ok(model::assemble(info, &sections)?)
+}
+
+fn numbers(values: &[u32]) -> Vec<u8> {
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
+}
+
+/// The entries and postings of all features, pruned and rounded.
+fn postings(vocabulary: &Vocabulary, weights: &Weights) -> (Vec<u8>, Vec<u8>) {
+    let (mut entries, mut postings) = (Vec::new(), Vec::new());
+    for (id, &(_, rarity)) in vocabulary.features.iter().enumerate() {
+        let mut list: Vec<(Node, f32, f32)> = weights.of(id).collect();
+        if list.len() > MAX_POSTINGS {
+            list.sort_by(|a, b| (b.1.abs() + b.2).total_cmp(&(a.1.abs() + a.2)).then(a.0.cmp(&b.0)));
+            list.truncate(MAX_POSTINGS);
+            list.sort_by_key(|&(node, ..)| node);
+        }
+        let scale = list.iter().map(|(_, weight, _)| weight.abs()).fold(0.0, f32::max) / 127.0;
+        entries.extend_from_slice(&((postings.len() / 4) as u32).to_le_bytes());
+        entries.extend_from_slice(&rarity.to_bits().to_le_bytes());
+        entries.extend_from_slice(&scale.to_bits().to_le_bytes());
+        for (node, weight, share) in list {
+            let weight = if scale > 0.0 { (weight / scale).round().clamp(-127.0, 127.0) as i8 } else { 0 };
+            let share = (share * 255.0).round().clamp(0.0, 255.0) as u8;
+            postings.extend_from_slice(&node.to_le_bytes());
+            postings.extend_from_slice(&[weight as u8, share]);
+        }
+    }
+    entries.extend_from_slice(&((postings.len() / 4) as u32).to_le_bytes());
+    entries.extend_from_slice(&[0; 8]);
+    (entries, postings)
+}

@@ -1,0 +1,203 @@
+//! `fit`: from the corpus to one model file.
+//!
+//! A tenth of the rows, chosen by hash, is held out for calibration, limits and figures, and never trained on. The ranker
+//! is fitted on rows that a first base (vocabulary, profiles, learnt weights) has not seen; the base that is shipped is
+//! then learnt from all rows that are not held out.
+
+mod base;
+mod calibrate;
+mod learn;
+mod ranker;
+mod vocabulary;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use data_encoding::HEXLOWER;
+use sha2::{Digest, Sha256};
+use vat_classification::classify::features::FEATURE_VERSION;
+use vat_classification::classify::text::TEXT_VERSION;
+use vat_classification::classify::words::Language;
+use vat_classification::classify::{Classifier, LanguageText, ModelInfo, ProductText};
+use vat_classification::domain::ClassCode;
+
+use crate::corpus::{self, Corpus, Row};
+use crate::labels::{self, Label};
+
+/// Rows are put into this many buckets by the hash of their line.
+pub(crate) const BUCKETS: u64 = 10;
+/// The bucket that is held out.
+const HELD_OUT: u64 = 0;
+/// Buckets on which the ranker is fitted.
+const RANKER_BUCKETS: [u64; 2] = [1, 2];
+
+/// Options of `fit`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Directory of the corpus.
+    #[arg(long, default_value = "training/corpus")]
+    pub(crate) corpus: PathBuf,
+    /// Directory of the label tables.
+    #[arg(long, default_value = "models/taxonomy/hs2022")]
+    pub(crate) labels: PathBuf,
+    /// Further rows in the form of the corpus, such as those of `export-reviewed`.
+    #[arg(long)]
+    pub(crate) extra: Vec<PathBuf>,
+    /// Where the model is written.
+    #[arg(long, default_value = "models/classifier.bin")]
+    pub(crate) out: PathBuf,
+    /// Leaves faulty lines of the corpus out instead of refusing it.
+    #[arg(long)]
+    pub(crate) skip_faults: bool,
+}
+
+/// A row that is learnt from.
+pub(crate) struct Sample {
+    pub(crate) code: ClassCode,
+    pub(crate) language: Language,
+    pub(crate) name: String,
+    pub(crate) description: Option<String>,
+    pub(crate) bucket: u64,
+    pub(crate) group: u64,
+    pub(crate) kind: SampleKind,
+}
+
+/// Where a sample comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SampleKind {
+    /// A line of the corpus.
+    Written,
+    /// A template of the corpus.
+    Generated,
+    /// A label of the taxonomy.
+    Label,
+}
+
+impl Sample {
+    /// The sample as the service would see it.
+    pub(crate) fn text(&self) -> ProductText<'_> {
+        product_text(self.language, &self.name, self.description.as_deref())
+    }
+}
+
+/// A product text of one language.
+pub(crate) fn product_text<'a>(language: Language, name: &'a str, description: Option<&'a str>) -> ProductText<'a> {
+    let language = match language {
+        Language::German => "de",
+        Language::English => "en",
+    };
+    ProductText { languages: vec![LanguageText { language, name: Some(name), description, tags: &[] }] }
+}
+
+/// Fits a model and writes it.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let start = Instant::now();
+    let corpus = corpus::read(&options.corpus, &options.extra)?;
+    if !options.skip_faults {
+        corpus::refuse_faults(&corpus)?;
+    }
+    let labels = labels::read(&options.labels)?;
+    let samples = samples(&corpus.rows, &labels);
+    eprintln!("{} rows, {} labels, {} vague phrases", corpus.rows.len(), labels.len(), corpus.vague.len());
+    let codes = leaves(&samples);
+
+    let is_first = |sample: &Sample| sample.bucket != HELD_OUT && !RANKER_BUCKETS.contains(&sample.bucket);
+    let first: Vec<&Sample> = samples.iter().filter(|sample| is_first(sample)).collect();
+    let step = |what: &str| eprintln!("{:>6.1} s  {what}", start.elapsed().as_secs_f32());
+    step("first base, without the rows of the ranker");
+    let mut info = ModelInfo { text_version: TEXT_VERSION, feature_version: FEATURE_VERSION, ..ModelInfo::default() };
+    let first = Classifier::from_bytes(base::build(&codes, &first, &corpus.vague, &info)?)?;
+    step("ranker");
+    let unseen: Vec<&Sample> = samples.iter().filter(|sample| RANKER_BUCKETS.contains(&sample.bucket)).collect();
+    info.ranker.weights = ranker::fit(&first, &unseen)?;
+    drop(first);
+
+    let trained: Vec<&Sample> = samples.iter().filter(|sample| sample.bucket != HELD_OUT).collect();
+    let held_out: Vec<&Sample> = samples.iter().filter(|sample| sample.bucket == HELD_OUT).collect();
+    step("base");
+    let base = base::build(&codes, &trained, &corpus.vague, &info)?;
+    step("calibration");
+    let classifier = Classifier::from_bytes(base.clone())?;
+    calibrate::fit(&classifier, &held_out, &corpus.vague, &mut info)?;
+    info.rows = trained.len() as u64;
+    info.classes = codes.len() as u64;
+    info.corpus = checksum(&corpus, &labels);
+    info.version = format!("hs2022-{}", &info.corpus[..12]);
+    let classifier = Classifier::from_bytes(base::with_info(&base, &info)?)?;
+    info.metrics = calibrate::measure(&classifier, &held_out);
+    calibrate::choose_limits(&classifier, &held_out, &mut info);
+    let bytes = base::with_info(&base, &info)?;
+    write(&options.out, &bytes)?;
+    step("written");
+    eprintln!("{}: {:.1} MB, {}", options.out.display(), bytes.len() as f64 / 1e6, info.version);
+    for (name, value) in &info.metrics {
+        eprintln!("  {name} {value:.4}");
+    }
+    eprintln!("  limits {:?}", info.limits);
+    Ok(())
+}
+
+/// Rows of corpus and labels. Labels are always trained on: there is one of each, and the service needs it.
+fn samples(rows: &[Row], labels: &[Label]) -> Vec<Sample> {
+    let of_row = |row: &Row| Sample {
+        code: row.code,
+        language: row.language,
+        name: row.name.clone(),
+        description: row.description.clone(),
+        bucket: row.group % BUCKETS,
+        group: row.group,
+        kind: if row.generated { SampleKind::Generated } else { SampleKind::Written },
+    };
+    let mut samples: Vec<Sample> = rows.iter().map(of_row).collect();
+    for label in labels {
+        for (language, text) in [(Language::German, &label.de), (Language::English, &label.en)] {
+            let (code, name) = (label.code, text.clone());
+            let group = corpus::fnv(text);
+            samples.push(Sample {
+                code,
+                language,
+                name,
+                description: None,
+                bucket: BUCKETS,
+                group,
+                kind: SampleKind::Label,
+            });
+        }
+    }
+    samples
+}
+
+/// The disjoint six-digit classes, in rising order.
+fn leaves(samples: &[Sample]) -> Vec<u32> {
+    let six = samples.iter().filter(|sample| sample.code.digits() == 6);
+    let mut leaves: Vec<u32> = six.filter_map(|sample| sample.code.as_str().parse().ok()).collect();
+    leaves.sort_unstable();
+    leaves.dedup();
+    leaves
+}
+
+fn checksum(corpus: &Corpus, labels: &[Label]) -> String {
+    let mut digest = Sha256::new();
+    for row in &corpus.rows {
+        digest.update(format!("{}\t{:?}\t{}\t{:?}\n", row.code, row.language, row.name, row.description));
+    }
+    for label in labels {
+        digest.update(format!("{}\t{}\t{}\n", label.code, label.de, label.en));
+    }
+    corpus.vague.iter().for_each(|phrase| digest.update(format!("{phrase}\n")));
+    HEXLOWER.encode(&digest.finalize())
+}
+
+/// Writes beside the place and renames, so that a service which has the old file mapped keeps it whole.
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let beside = path.with_extension("new");
+    fs::write(&beside, bytes).with_context(|| beside.display().to_string())?;
+    fs::rename(&beside, path).with_context(|| path.display().to_string())
+}
+
+/// Named figures.
+pub(crate) type Metrics = BTreeMap<String, f64>;
