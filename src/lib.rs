@@ -7,5 +7,5 @@ pub mod domain;
 pub mod embedded_postgres;
 pub mod http;
 pub mod pictures;
-pub mod store;
 pub mod reference;
+pub mod store;
