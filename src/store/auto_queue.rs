@@ -4,7 +4,7 @@
 //! commits; a crash gives the rows back. The assignments themselves are not locked meanwhile: an abort or a change of
 //! the product raises their epoch, and a result of an older epoch is never stored.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sqlx::FromRow;
 use sqlx::types::Json;
@@ -122,6 +122,7 @@ struct ClaimRow {
     details: Json<Details>,
     taxonomies: Vec<i16>,
     epochs: Vec<i64>,
+    pending: Vec<bool>,
 }
 
 impl Store {
@@ -146,10 +147,10 @@ impl Store {
         let rows: Vec<ClaimRow> = sqlx::query_as(
             "select product_key, p.account_id, p.product_id, p.shop_id, p.details,
                     array_agg(a.taxonomy order by a.taxonomy) as taxonomies,
-                    array_agg(a.auto_epoch order by a.taxonomy) as epochs
+                    array_agg(a.auto_epoch order by a.taxonomy) as epochs,
+                    array_agg(a.auto_state = 'PENDING' order by a.taxonomy) as pending
              from products p join assignments a using (product_key)
-             where product_key = any($1) and a.auto_state = 'PENDING'
-             group by product_key order by product_key",
+             where product_key = any($1) group by product_key order by product_key",
         )
         .bind(&keys)
         .fetch_all(&mut *tx)
@@ -166,7 +167,9 @@ impl Store {
                     .taxonomies
                     .iter()
                     .zip(row.epochs)
-                    .map(|(taxonomy, epoch)| Slot { taxonomy: taxonomy_from_stored(*taxonomy), epoch })
+                    .zip(row.pending)
+                    .filter(|(_, pending)| *pending)
+                    .map(|((taxonomy, epoch), _)| Slot { taxonomy: taxonomy_from_stored(*taxonomy), epoch })
                     .collect(),
             })
             .collect();
@@ -237,18 +240,26 @@ impl Batch {
     /// # Errors
     /// When the database fails; the work is then given back.
     pub async fn complete(mut self, results: &[Vec<AutoResult>]) -> Result<usize, StoreError> {
+        // Locks are taken in the order in which every other writer takes them. What still waits is told apart here and
+        // not in the update: the planner has no idea how many rows are pending, and plans for none.
+        let keys: Vec<i64> = self.claims.iter().map(|claim| claim.product_key).collect();
+        let locked: Vec<(i64, i16, i64, bool)> = sqlx::query_as(
+            "select product_key, taxonomy, auto_epoch, auto_state = 'PENDING' from assignments
+             where product_key = any($1) order by product_key, taxonomy for update",
+        )
+        .bind(&keys)
+        .fetch_all(&mut *self.tx)
+        .await?;
+        let waiting: HashSet<(i64, i16, i64)> =
+            locked.into_iter().filter(|row| row.3).map(|row| (row.0, row.1, row.2)).collect();
         let mut rows = Vec::new();
         for (claim, results) in self.claims.iter().zip(results) {
             for (slot, result) in claim.slots.iter().zip(results) {
-                rows.push((claim, slot, result));
+                if waiting.contains(&(claim.product_key, stored_taxonomy(slot.taxonomy), slot.epoch)) {
+                    rows.push((claim, slot, result));
+                }
             }
         }
-        // Locks are taken in the order in which every other writer takes them.
-        let keys: Vec<i64> = self.claims.iter().map(|claim| claim.product_key).collect();
-        sqlx::query("select from assignments where product_key = any($1) order by product_key, taxonomy for update")
-            .bind(&keys)
-            .execute(&mut *self.tx)
-            .await?;
         let statuses: Vec<&str> = rows.iter().map(|(_, _, result)| result.status().name()).collect();
         let classes: Vec<Option<String>> =
             rows.iter().map(|(_, _, result)| result.found.map(|(class, ..)| class.to_string())).collect();
@@ -257,15 +268,13 @@ impl Batch {
         let stored: Vec<(i64, i16, i64)> = sqlx::query_as(
             "update assignments a set status = new.status, strategy = new.strategy, product_class = new.class,
                     confidence = new.confidence, version = version + 1, auto_state = 'DONE', updated_at = now()
-             from unnest($1::bigint[], $2::smallint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::real[])
-                  as new (product_key, taxonomy, epoch, status, strategy, class, confidence)
+             from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::real[])
+                  as new (product_key, taxonomy, status, strategy, class, confidence)
              where a.product_key = new.product_key and a.taxonomy = new.taxonomy
-               and a.auto_epoch = new.epoch and a.auto_state = 'PENDING'
              returning a.product_key, a.taxonomy, a.version",
         )
         .bind(rows.iter().map(|(claim, ..)| claim.product_key).collect::<Vec<_>>())
         .bind(rows.iter().map(|(_, slot, _)| stored_taxonomy(slot.taxonomy)).collect::<Vec<_>>())
-        .bind(rows.iter().map(|(_, slot, _)| slot.epoch).collect::<Vec<_>>())
         .bind(&statuses)
         .bind(&strategies)
         .bind(&classes)
