@@ -105,6 +105,8 @@ struct Rule {
     segment: Option<Segment>,
     valid: Period,
     text: u16,
+    /// Whether the code lies inside a range, so that it need not be listed.
+    ranged: bool,
 }
 
 /// What the rules of one line of a file share.
@@ -228,7 +230,8 @@ impl VatRules {
     pub fn check_codes(&self, nomenclatures: &[Nomenclature; 3], faults: &mut Vec<FileFault>) {
         for (countries, nomenclature) in self.taxonomies.iter().zip(nomenclatures) {
             for country in countries {
-                for rule in country.rules.iter().filter(|rule| !nomenclature.contains(rule.code.prefix(6))) {
+                let unlisted = |rule: &&Rule| !rule.ranged && !nomenclature.contains(rule.code.prefix(6));
+                for rule in country.rules.iter().filter(unlisted) {
                     let line = country.texts[usize::from(rule.text)].line;
                     let message = format!("{} is not in the {} nomenclature", rule.code, nomenclature.taxonomy());
                     faults.push(FileFault::at(&country.file(), line, message));

@@ -186,9 +186,8 @@ impl CountryRules {
         let text_row =
             RuleText { line, kind: owned(kind), category: owned(category), goods: owned(goods), source: owned(source) };
         self.texts.push(text_row);
-        for code in expand(codes)? {
-            self.rules.push(Rule { code, segment, valid, text });
-        }
+        let rule = |(code, ranged)| Rule { code, segment, valid, text, ranged };
+        self.rules.extend(expand(codes)?.into_iter().map(rule));
         if self.rules.len() > MAX_RULES { Err(format!("more than {MAX_RULES} rules")) } else { Ok(()) }
     }
 
@@ -231,8 +230,8 @@ fn period(from: &str, to: &str) -> Result<Period, String> {
     if valid.to.is_some_and(|to| to < valid.from) { Err(format!("{to} is before {from}")) } else { Ok(valid) }
 }
 
-/// Codes and ranges of codes with spaces between.
-fn expand(codes: &str) -> Result<Vec<ClassCode>, String> {
+/// Codes and ranges of codes with spaces between; with each whether it lies inside a range, between its ends.
+fn expand(codes: &str) -> Result<Vec<(ClassCode, bool)>, String> {
     let mut all = Vec::new();
     for part in codes.split_whitespace() {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -247,7 +246,10 @@ fn expand(codes: &str) -> Result<Vec<ClassCode>, String> {
         if last < first || last - first > MAX_RANGE {
             return Err(bad());
         }
-        all.extend((first..=last).filter_map(|number| ClassCode::new(&format!("{number:0width$}"))));
+        all.extend((first..=last).filter_map(|number| {
+            let inside = number != first && number != last;
+            Some((ClassCode::new(&format!("{number:0width$}"))?, inside))
+        }));
     }
     if all.is_empty() { Err("a rule needs a code".to_owned()) } else { Ok(all) }
 }
