@@ -5,6 +5,7 @@
 pub mod app;
 pub mod classify;
 pub mod decision;
+pub mod demo;
 pub mod domain;
 pub mod embedded_postgres;
 pub mod http;
