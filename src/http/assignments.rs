@@ -15,7 +15,7 @@ use crate::domain::assignment::{Action, Status};
 use crate::domain::vat::CountryVat;
 use crate::domain::{Fault, ProductClass, ShopId, Taxonomy};
 use crate::http::body::{JsonBody, bad, typed};
-use crate::http::classifications::{CandidateList, candidate_list};
+use crate::http::classifications::{CandidateAnswer, CodeReason, ModelAnswer, candidate_list};
 use crate::http::error::ApiError;
 use crate::http::links;
 use crate::http::params::Params;
@@ -69,9 +69,15 @@ pub(super) struct AssignmentAnswer {
     /// With `embed=EVENTS`: what happened, oldest first.
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<Vec<EventAnswer>>,
-    /// With `embed=CANDIDATES`: the classes that come into question.
-    #[serde(skip_serializing_if = "Option::is_none", flatten)]
-    candidates: Option<CandidateList>,
+    /// With `embed=CANDIDATES`: the classes that come into question, the best first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidates: Option<Vec<CandidateAnswer>>,
+    /// With `embed=CANDIDATES`: the model that ranked them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<ModelAnswer>,
+    /// With `embed=CANDIDATES`: how the customs codes were read, where there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    customs_code_reason: Option<CodeReason>,
     /// With `embed=VAT_RATES`: the rates that follow from the class.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<CountryVat<'static>>>)]
@@ -177,6 +183,8 @@ impl From<AssignmentRecord> for AssignmentAnswer {
             product_id: record.product_id,
             events: None,
             candidates: None,
+            model: None,
+            customs_code_reason: None,
             vat_rates: None,
         }
     }
@@ -333,18 +341,22 @@ async fn answer(
     if embeds.events {
         events = Some(state.store.events(&record).await?.into_iter().map(EventAnswer::from).collect());
     }
-    let mut candidates = None;
+    let mut listed = None;
     if embeds.candidates {
         let product =
             state.store.product(caller.account, ShopId::from_stored(record.shop_id), &record.product_id).await?;
         let explained = state.engine.explain(&product.details, record.taxonomy(), None, CANDIDATES_SHOWN, today);
-        candidates = Some(candidate_list(&state.engine, record.taxonomy(), explained));
+        listed = Some(candidate_list(&state.engine, record.taxonomy(), explained));
     }
     let vat_rates = match record.class() {
         Some(class) if embeds.vat_rates => Some(country_rates(state, record.taxonomy(), class)),
         _ => embeds.vat_rates.then(Vec::new),
     };
-    Ok(AssignmentAnswer { events, candidates, vat_rates, ..record.into() })
+    let (candidates, model, customs_code_reason) = match listed {
+        Some(listed) => (Some(listed.candidates), Some(listed.model), listed.customs_code_reason),
+        None => (None, None, None),
+    };
+    Ok(AssignmentAnswer { events, candidates, model, customs_code_reason, vat_rates, ..record.into() })
 }
 
 /// To which products an action applies.

@@ -143,16 +143,13 @@ pub(super) struct EvidenceAnswer {
 }
 
 /// Candidates with the model that ranked them.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct CandidateList {
     /// The best classes, the best first.
-    candidates: Vec<CandidateAnswer>,
+    pub(super) candidates: Vec<CandidateAnswer>,
     /// The model that ranked them.
-    model: ModelAnswer,
+    pub(super) model: ModelAnswer,
     /// How the customs codes were read, where there are any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    customs_code_reason: Option<CodeReason>,
+    pub(super) customs_code_reason: Option<CodeReason>,
 }
 
 /// How customs codes were read.
