@@ -2,6 +2,7 @@
 
 mod accounts;
 mod database;
+mod demonstration;
 mod logging;
 mod serve;
 mod settings;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use serve::Then;
 use settings::{Cli, Command};
 
 /// Reads the command line and runs what it asks for. Answers 0, or 1 with a message on stderr; wrong usage ends with 2.
@@ -24,10 +26,14 @@ pub fn main() -> ExitCode {
     };
     let done = runtime.block_on(async {
         match cli.command {
-            None => serve::run(cli.serve, serve::Then::Serve).await,
-            Some(Command::Serve(settings)) => serve::run(settings, serve::Then::Serve).await,
+            None => serve::run(cli.serve, Then::Serve).await,
+            Some(Command::Serve(settings)) => serve::run(settings, Then::Serve).await,
             Some(Command::Account { command }) => accounts::account(command).await,
             Some(Command::Token { command }) => accounts::token(command).await,
+            Some(Command::Demo { url: Some(url), token: Some(token), serve }) => {
+                demonstration::remote(&url, &token, &serve).await
+            }
+            Some(Command::Demo { serve, .. }) => serve::run(serve, Then::Demonstrate).await,
         }
     });
     match done {

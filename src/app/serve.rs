@@ -13,8 +13,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::accounts::new_token;
 use crate::app::database::Database;
-use crate::app::logging;
 use crate::app::settings::{ModelSettings, ServeSettings};
+use crate::app::{demonstration, logging};
 use crate::decision::Engine;
 use crate::embedded_postgres::DataDirLock;
 use crate::http::serve::{ServeLimits, serve};
@@ -34,9 +34,11 @@ const LATENCY_BOUNDS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,
 pub(super) enum Then {
     /// Nothing but serving.
     Serve,
+    /// The samples are loaded and shown.
+    Demonstrate,
 }
 
-pub(super) async fn run(settings: ServeSettings, _then: Then) -> anyhow::Result<()> {
+pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<()> {
     let began = Instant::now();
     logging::start(&settings.log)?;
     let data_dir = &settings.database.data_dir;
@@ -73,6 +75,9 @@ pub(super) async fn run(settings: ServeSettings, _then: Then) -> anyhow::Result<
         };
         let mut jobs = start_jobs(&state, &shutdown);
         greet(&database, &public_url).await?;
+        if let Then::Demonstrate = then {
+            demonstration::start(&database, engine, address).await?;
+        }
         tracing::info!(%address, seconds = began.elapsed().as_secs_f64(), "ready");
         let report = serve(listener, router(state), ServeLimits::default(), shutdown.clone()).await;
         tracing::info!(connections = report.accepted, cut = report.cut, "stopping");
@@ -111,14 +116,25 @@ async fn greet(database: &Database, public_url: &str) -> anyhow::Result<()> {
 }
 
 fn load_engine(settings: &ModelSettings) -> anyhow::Result<Engine> {
-    let models = match &settings.models_dir {
-        Some(dir) => dir.clone(),
-        None => find_models()?,
-    };
-    let facts = settings.taxonomy_dir.as_ref().unwrap_or(&models);
-    let reference = Reference::load(facts).with_context(|| format!("facts in {}", facts.display()))?;
-    let model = models.join(MODEL_FILE);
+    let model = models_dir(settings)?.join(MODEL_FILE);
+    let reference = load_reference(settings)?;
     Engine::load(&model, Arc::new(reference)).with_context(|| format!("the model {}", model.display()))
+}
+
+/// Loads taxonomies and VAT rules.
+pub(super) fn load_reference(settings: &ModelSettings) -> anyhow::Result<Reference> {
+    let facts = match &settings.taxonomy_dir {
+        Some(dir) => dir.clone(),
+        None => models_dir(settings)?,
+    };
+    Reference::load(&facts).with_context(|| format!("facts in {}", facts.display()))
+}
+
+fn models_dir(settings: &ModelSettings) -> anyhow::Result<PathBuf> {
+    match &settings.models_dir {
+        Some(dir) => Ok(dir.clone()),
+        None => find_models(),
+    }
 }
 
 /// `models` in the working directory, or beside the program, or beside the build directory that the program lies in.

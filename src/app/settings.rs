@@ -32,6 +32,18 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: TokenCommand,
     },
+    /// Loads sample products and shows their classes: into a service that it starts and then keeps serving, or into
+    /// the running one that --url names.
+    Demo {
+        /// Address of a running service, such as http://127.0.0.1:8080.
+        #[arg(long, requires = "token")]
+        url: Option<String>,
+        /// Access token of level EDIT for it.
+        #[arg(long, requires = "url")]
+        token: Option<String>,
+        #[command(flatten)]
+        serve: ServeSettings,
+    },
 }
 
 /// Where data lies.
