@@ -25,8 +25,10 @@
 //! arbitrary word between two of them for each white-space character between them.
 //!
 //! [`Criteria::parse`] is the only way in; [`Criteria::matches`] reads the rules over one product as plainly as
-//! possible; [`Criteria::expression`] is the form that search engines lower.
+//! possible; [`Criteria::expression`] is the form that search engines lower, and [`Document`] what they store of a
+//! product.
 
+mod document;
 mod element;
 mod evaluate;
 mod expression;
@@ -34,6 +36,7 @@ mod normal_form;
 pub mod text;
 mod value;
 
+pub use document::{Document, LanguageTexts, Text};
 pub use element::{Criteria, Element, MAX_CRITERIA_BYTES, MAX_ELEMENTS, MAX_VALUES, Operation};
 pub use normal_form::{Expr, Field, Leaf};
 pub use value::{Phrase, PhraseWord, Term, Value, ValueExpression};

@@ -38,15 +38,20 @@ pub enum Leaf {
     Country(String),
 }
 
-/// A text of a product.
+/// Texts of a product in one language; a value occurs in a field when it occurs in one of its texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Field {
+    /// `productName` and `productDescription`.
+    Keywords,
     /// `productName`.
     Name,
-    /// `productDescription`.
-    Description,
     /// Each of `productTags`.
     Tags,
+}
+
+impl Field {
+    /// Every field.
+    pub const ALL: [Field; 3] = [Field::Keywords, Field::Name, Field::Tags];
 }
 
 impl Criteria {
@@ -132,14 +137,14 @@ fn one_of(mut items: Vec<Expr>, wrap: fn(Vec<Expr>) -> Expr) -> Expr {
 
 fn element_expression(element: &Element) -> Expr {
     let mut properties = Vec::new();
-    let texts: [(&Option<ValueExpression>, &[Field]); 3] = [
-        (&element.keywords, &[Field::Name, Field::Description]),
-        (&element.product_name, &[Field::Name]),
-        (&element.product_tag, &[Field::Tags]),
+    let texts = [
+        (&element.keywords, Field::Keywords),
+        (&element.product_name, Field::Name),
+        (&element.product_tag, Field::Tags),
     ];
-    for (expression, fields) in texts {
+    for (expression, field) in texts {
         if let Some(expression) = expression {
-            properties.push(value_expression(expression, fields, &element.language));
+            properties.push(value_expression(expression, field, &element.language));
         }
     }
     if let Some(part) = &element.product_id {
@@ -151,13 +156,10 @@ fn element_expression(element: &Element) -> Expr {
     all(properties)
 }
 
-fn value_expression(expression: &ValueExpression, fields: &[Field], language: &str) -> Expr {
-    let leaf = |field: &Field, value: &Value| {
-        Expr::Leaf(Leaf::Text { field: *field, language: language.to_owned(), value: value.clone() })
-    };
+fn value_expression(expression: &ValueExpression, field: Field, language: &str) -> Expr {
     let groups = expression.groups.iter().map(|group| {
         let terms = group.iter().map(|term| {
-            let occurs = any(fields.iter().map(|field| leaf(field, &term.value)).collect());
+            let occurs = Expr::Leaf(Leaf::Text { field, language: language.to_owned(), value: term.value.clone() });
             if term.negated { Expr::Not(Box::new(occurs)) } else { occurs }
         });
         all(terms.collect())
@@ -188,7 +190,6 @@ mod tests {
         }
     }
 
-    /// Whether the expression holds when the country at each bit of `facts` is the product's.
     fn holds(expression: &Expr, facts: &dyn Fn(&Leaf) -> bool) -> bool {
         match expression {
             Expr::All(items) => items.iter().all(|item| holds(item, facts)),
@@ -213,12 +214,16 @@ mod tests {
     }
 
     #[test]
-    fn an_excluded_keyword_is_in_neither_text() {
-        let criteria = json!([{"keywords": "-a b"}]).to_string();
+    fn groups_and_properties_become_any_and_all() {
+        let criteria = json!([{"keywords": "-a b or c", "countryOfOrigin": "DE"}]).to_string();
         let expression = Criteria::parse(&criteria).expect("criteria").expression();
-        let Expr::All(terms) = expression else { panic!("two terms") };
-        assert!(matches!(&terms[0], Expr::Not(inner) if matches!(&**inner, Expr::Any(fields) if fields.len() == 2)));
-        assert!(matches!(&terms[1], Expr::Any(fields) if fields.len() == 2));
+        let text = |value: &str| {
+            let (field, language) = (Field::Keywords, "en".to_owned());
+            Expr::Leaf(Leaf::Text { field, language, value: Value::Plain(value.to_owned()) })
+        };
+        let groups = vec![Expr::All(vec![Expr::Not(Box::new(text("a"))), text("b")]), text("c")];
+        let country = Expr::Leaf(Leaf::Country("DE".to_owned()));
+        assert_eq!(expression, Expr::All(vec![Expr::Any(groups), country]));
     }
 
     proptest! {
