@@ -12,4 +12,5 @@ pub mod http;
 pub mod jobs;
 pub mod pictures;
 pub mod reference;
+pub mod search;
 pub mod store;

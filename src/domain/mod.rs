@@ -10,6 +10,7 @@ pub mod countries;
 pub mod customs_codes;
 pub mod fault;
 pub mod file_fault;
+pub mod filter;
 pub mod gtin;
 pub mod identity;
 pub mod merge_patch;

@@ -2,6 +2,7 @@
 
 pub mod auto_assignment;
 pub mod housekeeping;
+pub mod projection;
 
 use std::time::Duration;
 

@@ -14,6 +14,7 @@ pub mod pages;
 pub mod pictures;
 pub mod products;
 pub mod quota;
+pub mod search;
 
 use std::time::Duration;
 
