@@ -4,6 +4,7 @@ mod accounts;
 mod database;
 mod demonstration;
 mod logging;
+mod reindex;
 mod serve;
 mod settings;
 
@@ -30,6 +31,7 @@ pub fn main() -> ExitCode {
             Some(Command::Serve(settings)) => serve::run(settings, Then::Serve).await,
             Some(Command::Account { command }) => accounts::account(command).await,
             Some(Command::Token { command }) => accounts::token(command).await,
+            Some(Command::Reindex { verify, database, search }) => reindex::run(verify, &database, &search).await,
             Some(Command::Demo { url: Some(url), token: Some(token), serve }) => {
                 demonstration::remote(&url, &token, &serve).await
             }

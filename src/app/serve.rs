@@ -22,6 +22,7 @@ use crate::http::{AppState, BASE_PATH, Links, Wake, router};
 use crate::jobs;
 use crate::pictures::{Inspector, PictureStore};
 use crate::reference::Reference;
+use crate::search;
 
 /// The account that the first start makes, and the user of its token.
 const FIRST_ACCOUNT: &str = "demo";
@@ -67,6 +68,8 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
         let state = AppState {
             store: database.store.clone(),
             engine: engine.clone(),
+            search: search::Engine::new(&settings.search, &database.store)?,
+            search_deadline: settings.search.deadline(),
             pictures: Arc::new(PictureStore::open(data_dir, &settings.pictures)?),
             inspector: Arc::new(Inspector::new()),
             links: Arc::new(Links::new(&public_url)),
@@ -95,6 +98,8 @@ fn start_jobs(state: &AppState, shutdown: &CancellationToken) -> JoinSet<()> {
     let mut running = JoinSet::new();
     let wake = state.wake.auto_assignment.clone();
     running.spawn(jobs::auto_assignment::run(state.store.clone(), state.engine.clone(), wake, shutdown.clone()));
+    let wake = state.wake.projection.clone();
+    running.spawn(jobs::projection::run(state.store.clone(), state.search.clone(), wake, shutdown.clone()));
     running.spawn(jobs::housekeeping::run(state.store.clone(), state.pictures.clone(), shutdown.clone()));
     running
 }

@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::domain::access::{Level, Plan};
 use crate::pictures::S3Settings;
+use crate::search;
 
 /// Stores merchants' products and finds the customs product class, and so the VAT rate, of each.
 #[derive(Debug, Parser)]
@@ -31,6 +32,16 @@ pub(super) enum Command {
     Token {
         #[command(subcommand)]
         command: TokenCommand,
+    },
+    /// Builds the search index anew from the database, while the service goes on; or compares the two.
+    Reindex {
+        /// Compare index and database and print the differences; change nothing.
+        #[arg(long)]
+        verify: bool,
+        #[command(flatten)]
+        database: DatabaseSettings,
+        #[command(flatten)]
+        search: search::Settings,
     },
     /// Loads sample products and shows their classes: into a service that it starts and then keeps serving, or into
     /// the running one that --url names.
@@ -71,6 +82,8 @@ pub(super) struct ServeSettings {
     pub public_url: Option<String>,
     #[command(flatten)]
     pub models: ModelSettings,
+    #[command(flatten)]
+    pub search: search::Settings,
     #[command(flatten)]
     pub pictures: S3Settings,
     #[command(flatten)]

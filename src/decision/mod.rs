@@ -220,6 +220,6 @@ impl Engine {
 
 /// A customs code as the merchant gave it.
 fn given_code(details: &Details, field: &str) -> String {
-    let codes = details.customs_codes.iter().flat_map(|codes| codes.given());
-    codes.into_iter().find(|(known, _)| *known == field).map(|(_, code)| code.to_owned()).unwrap_or_default()
+    let mut codes = details.customs_codes.iter().flat_map(|codes| codes.given());
+    codes.find(|(known, _)| *known == field).map(|(_, code)| code.to_owned()).unwrap_or_default()
 }

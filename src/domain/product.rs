@@ -183,18 +183,15 @@ impl Details {
 
     /// Whether what auto-assignment reads is the same in both: names, descriptions, tags and customs codes.
     pub fn same_evidence(&self, other: &Details) -> bool {
-        let texts = |details: &Details| -> Vec<(String, Option<String>, Option<String>, Vec<String>)> {
-            details
-                .languages()
-                .map(|(key, texts)| {
-                    let tags = texts.product_tags.clone().unwrap_or_default();
-                    (key.to_owned(), texts.product_name.clone(), texts.product_description.clone(), tags)
-                })
-                .filter(|(_, name, description, tags)| name.is_some() || description.is_some() || !tags.is_empty())
-                .collect()
-        };
+        fn texts(details: &Details) -> impl Iterator<Item = (&str, Option<&str>, Option<&str>, &[String])> {
+            let all = details.languages().map(|(key, texts)| {
+                let tags = texts.product_tags.as_deref().unwrap_or_default();
+                (key, texts.product_name.as_deref(), texts.product_description.as_deref(), tags)
+            });
+            all.filter(|(_, name, description, tags)| name.is_some() || description.is_some() || !tags.is_empty())
+        }
         let codes = |details: &Details| details.customs_codes.clone().unwrap_or_default();
-        codes(self) == codes(other) && texts(self) == texts(other)
+        codes(self) == codes(other) && texts(self).eq(texts(other))
     }
 }
 

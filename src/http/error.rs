@@ -11,6 +11,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::domain::Fault;
+use crate::search::SearchError;
 use crate::store::StoreError;
 
 /// When a client may ask again after a search that failed.
@@ -209,6 +210,19 @@ impl From<StoreError> for ApiError {
             }
             limit @ StoreError::LimitExceeded { .. } => ApiError::LimitExceeded(limit.to_string(), until_next_month()),
             StoreError::Database(error) => ApiError::Internal(format!("database: {error}")),
+        }
+    }
+}
+
+impl From<SearchError> for ApiError {
+    fn from(error: SearchError) -> ApiError {
+        match error {
+            SearchError::TooSlow => ApiError::SearchTooSlow,
+            SearchError::Unavailable(reason) => {
+                tracing::warn!(%reason, "search is not available");
+                ApiError::SearchUnavailable
+            }
+            SearchError::Internal(text) => ApiError::Internal(format!("search: {text}")),
         }
     }
 }

@@ -13,6 +13,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::domain::applications::ApplicationIssue;
+use crate::domain::filter::Criteria;
 use crate::domain::product::{CustomsCodes, Details, LanguageAttributes, Product};
 use crate::domain::{Fault, ShopId, merge_patch};
 use crate::http::body::{JsonBody, PatchBody, bad, shape, shape_with_nulls};
@@ -21,7 +22,7 @@ use crate::http::links::{self, Links};
 use crate::http::params::Params;
 use crate::http::state::AppState;
 use crate::store::accounts::Caller;
-use crate::store::pages::Position;
+use crate::store::pages::{Page, Position};
 use crate::store::products::{NewProduct, ProductRecord};
 
 /// Most products of one creation.
@@ -257,7 +258,10 @@ pub(super) async fn list(
     let at: Position<String> = links::position(&params)?;
     let page = match params.one("filterCriteria")? {
         None => state.store.products(caller.account, shop, product_ids.as_deref(), &at, size).await?,
-        Some(_) => return Err(ApiError::SearchUnavailable),
+        Some(text) => {
+            let criteria = Criteria::parse(text).map_err(bad)?;
+            search(&state, &caller, shop, &criteria, product_ids.as_deref(), &at, size).await?
+        }
     };
     let ends = page.items.first().zip(page.items.last());
     let ends = ends.map(|(first, last)| (first.product_id.clone(), last.product_id.clone()));
@@ -267,6 +271,24 @@ pub(super) async fn list(
     };
     let page = page.map(|record| ProductAnswer::new(record, detail, &state.links));
     Ok(links::page(&state.links, &list, query.as_deref().unwrap_or_default(), page, ends))
+}
+
+/// Records of a page that the search engine found; one that is gone by now is left out.
+async fn search(
+    state: &AppState,
+    caller: &Caller,
+    shop: ShopId,
+    criteria: &Criteria,
+    product_ids: Option<&[String]>,
+    at: &Position<String>,
+    size: usize,
+) -> Result<Page<ProductRecord>, ApiError> {
+    let found = state
+        .search
+        .page(caller.account, shop.stored(), criteria, product_ids, at, size, state.search_deadline)
+        .await?;
+    let items = state.store.products_by_key(caller.account, &found.items).await?;
+    Ok(Page { items, more_after: found.more_after, more_before: found.more_before })
 }
 
 #[utoipa::path(get, path = "/products/global/{productId}", tag = "Products", operation_id = "getGlobalProduct",

@@ -1,6 +1,7 @@
 //! What every handler may use.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::Notify;
@@ -8,6 +9,7 @@ use tokio::sync::Notify;
 use crate::decision::Engine;
 use crate::http::links::Links;
 use crate::pictures::{Inspector, PictureStore};
+use crate::search;
 use crate::store::Store;
 
 /// Wakes the jobs of this service, so that they need not look often for work.
@@ -26,6 +28,10 @@ pub struct AppState {
     pub store: Store,
     /// Classifier and facts.
     pub engine: Arc<Engine>,
+    /// Answers filterCriteria.
+    pub search: search::Engine,
+    /// How long a search may take.
+    pub search_deadline: Duration,
     /// Bytes of pictures.
     pub pictures: Arc<PictureStore>,
     /// Looks at uploaded pictures, a few at a time.

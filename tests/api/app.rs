@@ -6,6 +6,7 @@ use std::sync::{Arc, LazyLock};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Request, header};
+use clap::Parser;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -16,6 +17,7 @@ use vat_classification::http::{AppState, BASE_PATH, Links, Wake, router};
 use vat_classification::jobs::auto_assignment;
 use vat_classification::pictures::{Inspector, PictureStore, S3Settings};
 use vat_classification::reference::Reference;
+use vat_classification::search;
 use vat_classification::store::Store;
 
 use crate::support::{TestDatabase, database};
@@ -28,6 +30,13 @@ static ENGINE: LazyLock<Arc<Engine>> = LazyLock::new(|| {
     let reference = Reference::load(Path::new("models")).expect("the facts that ship");
     Arc::new(Engine::load(Path::new("models/classifier.bin"), Arc::new(reference)).expect("the model that ships"))
 });
+
+/// The settings of search, at their defaults.
+#[derive(Parser)]
+struct Arguments {
+    #[command(flatten)]
+    search: search::Settings,
+}
 
 /// A service with an account and a token of level ADMIN.
 pub(crate) struct App {
@@ -75,7 +84,10 @@ impl App {
         let database = database().await;
         let store = Store::connect(&database.url).await.expect("a connection");
         let files = tempfile::tempdir().expect("a directory");
-        let settings = S3Settings {
+        let arguments = Arguments::try_parse_from(["test"]).expect("settings");
+        let settings = arguments.search;
+        let search = search::Engine::new(&settings, &store).expect("a search engine");
+        let s3 = S3Settings {
             pictures_s3_bucket: None,
             pictures_s3_endpoint: None,
             pictures_s3_region: String::new(),
@@ -85,7 +97,9 @@ impl App {
         let state = AppState {
             store: store.clone(),
             engine: ENGINE.clone(),
-            pictures: Arc::new(PictureStore::open(files.path(), &settings).expect("a picture store")),
+            search: search.clone(),
+            search_deadline: settings.deadline(),
+            pictures: Arc::new(PictureStore::open(files.path(), &s3).expect("a picture store")),
             inspector: Arc::new(Inspector::new()),
             links: Arc::new(Links::new(PUBLIC_URL)),
             wake: Wake::default(),

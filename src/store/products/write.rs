@@ -116,7 +116,6 @@ impl Store {
     ///
     /// # Errors
     /// In this order: not found, conflict, unprocessable, limit.
-    #[expect(clippy::too_many_arguments, reason = "each is one parameter of the operation")]
     pub async fn replace_product(
         &self,
         caller: &Caller,
