@@ -84,7 +84,7 @@ async fn a_class_must_be_there_be_of_the_shape_and_of_the_taxonomy() {
         ("&productClass=0901-0-000", 400),
         ("&productClass=999999-00-000", 422),
         ("&productClass=0901-77-000", 422),
-        ("&productClass=010190-00-000", 422),
+        ("&productClass=610915-00-000", 422),
     ] {
         app.act("TARIC", "p", &format!("ASSIGN{class}"), 1).await.expect(status);
     }

@@ -1,0 +1,128 @@
+//! How fast a running service answers: batches, a backlog, reads by id at a fixed rate.
+//!
+//! `BASE_URL=http://127.0.0.1:8080 TOKEN=… cargo bench --bench service`, against a service on an empty database.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use reqwest::Client;
+use serde_json::{Value, json};
+
+const BASE_PATH: &str = "/api/vat-classification/v1";
+/// Products of a timed creation.
+const BATCH: usize = 1_000;
+/// Products of the backlog.
+const BACKLOG: usize = 10_000;
+/// Reads per second, and for how many seconds.
+const READS: (u32, u32) = (500, 20);
+
+const NAMES: [&str; 10] = [
+    "Herren T-Shirt Baumwolle",
+    "USB-C Ladekabel 2 m",
+    "Kaffeebohnen 1 kg",
+    "wooden puzzle for children",
+    "LED Lampe E27",
+    "Damen Lederstiefel",
+    "hair conditioner 250 ml",
+    "Edelstahl Bratpfanne 28 cm",
+    "garden hose 20 m",
+    "Notizbuch A5 liniert",
+];
+const DESCRIPTION: &str = "Ein schönes Produkt aus gutem Material, für den täglichen Gebrauch im Haushalt.";
+
+struct Service {
+    client: Client,
+    base: String,
+    token: String,
+}
+
+impl Service {
+    async fn get(&self, path: &str) -> Value {
+        let request = self.client.get(format!("{}{BASE_PATH}{path}", self.base)).bearer_auth(&self.token);
+        let answer = request.send().await.expect("an answer");
+        assert!(answer.status().is_success(), "{path}: {}", answer.status());
+        answer.json().await.expect("JSON")
+    }
+
+    async fn create(&self, prefix: &str, count: usize) -> Duration {
+        let product = |i: usize| {
+            let name = format!("{} {i}", NAMES[i % NAMES.len()]);
+            let texts = json!({"de": {"productName": name, "productDescription": DESCRIPTION}});
+            (format!("{prefix}-{i}"), json!({"productDetails": {"languageAttributes": texts}}))
+        };
+        let body = Value::Object((0..count).map(product).collect());
+        let request = self.client.post(format!("{}{BASE_PATH}/products/global", self.base)).bearer_auth(&self.token);
+        let began = Instant::now();
+        let answer = request.json(&body).send().await.expect("an answer");
+        assert_eq!(answer.status(), 201);
+        began.elapsed()
+    }
+
+    async fn queued(&self) -> f64 {
+        let text = self.client.get(format!("{}/metrics", self.base)).send().await.expect("an answer");
+        let text = text.text().await.expect("metrics");
+        let line = text.lines().find_map(|line| line.strip_prefix("auto_assignment_queue_products "));
+        line.and_then(|value| value.parse().ok()).unwrap_or(0.0)
+    }
+}
+
+fn percentile(sorted: &[Duration], share: f64) -> f64 {
+    let index = ((sorted.len() as f64 * share) as usize).min(sorted.len() - 1);
+    sorted[index].as_secs_f64() * 1e3
+}
+
+#[tokio::main]
+async fn main() {
+    let base = std::env::var("BASE_URL").unwrap_or_else(|_| "http://127.0.0.1:8080".to_owned());
+    let Ok(token) = std::env::var("TOKEN") else {
+        println!("set TOKEN, and BASE_URL where it is not http://127.0.0.1:8080");
+        return;
+    };
+    let service = Arc::new(Service { client: Client::new(), base, token });
+    let run =
+        format!("bench-{:?}", std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock"));
+
+    for round in 0..3 {
+        let took = service.create(&format!("{run}-{round}"), BATCH).await;
+        println!("create {BATCH} products in one request: {:.0} ms", took.as_secs_f64() * 1e3);
+    }
+    while service.queued().await > 0.0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let began = Instant::now();
+    let took = service.create(&format!("{run}-backlog"), BACKLOG).await;
+    println!("create {BACKLOG} products in one request: {:.2} s", took.as_secs_f64());
+    while service.queued().await > 0.0 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let rest = began.elapsed() - took;
+    println!(
+        "assign the backlog in three taxonomies, after the answer: {:.2} s, {:.0} products/s",
+        rest.as_secs_f64(),
+        BACKLOG as f64 / rest.as_secs_f64()
+    );
+
+    let (rate, seconds) = READS;
+    let mut ticks = tokio::time::interval(Duration::from_secs(1) / rate);
+    let mut reads = Vec::new();
+    for i in 0..rate * seconds {
+        ticks.tick().await;
+        let (service, path) = (service.clone(), format!("/products/global/{run}-backlog-{}", i as usize % BACKLOG));
+        reads.push(tokio::spawn(async move {
+            let began = Instant::now();
+            service.get(&path).await;
+            began.elapsed()
+        }));
+    }
+    let mut times = Vec::new();
+    for read in reads {
+        times.push(read.await.expect("a read"));
+    }
+    times.sort_unstable();
+    println!(
+        "read by id at {rate}/s: p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms",
+        percentile(&times, 0.5),
+        percentile(&times, 0.99),
+        percentile(&times, 1.0)
+    );
+}
