@@ -289,10 +289,10 @@ fn read_row(cells: &[String], columns: &Columns, taxonomy: Taxonomy) -> Result<L
         None => None,
     };
     let (from, to) = (date(columns.start)?, date(columns.end)?);
-    if let (Some(from), Some(to), Some(column)) = (from, to, columns.end) {
-        if to < from {
-            return Err((column, format!("the line ends on {to}, before it begins on {from}")));
-        }
+    if let (Some(from), Some(to), Some(column)) = (from, to, columns.end)
+        && to < from
+    {
+        return Err((column, format!("the line ends on {to}, before it begins on {from}")));
     }
     let (de, en) = texts(cells, columns)?;
     let parent = columns.parent.map_or_else(String::new, |(code, suffix)| parent(cell(code), optional(suffix)));
