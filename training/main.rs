@@ -3,6 +3,7 @@
 mod corpus;
 mod evaluate;
 mod fit;
+mod import_nomenclature;
 mod labels;
 
 use anyhow::Result;
@@ -22,11 +23,14 @@ enum Command {
     Fit(fit::Options),
     /// Measures a model on files of texts with known codes.
     Evaluate(evaluate::Options),
+    /// Reads an authority's list of codes into the reference data.
+    ImportNomenclature(import_nomenclature::Args),
 }
 
 fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Fit(options) => fit::run(&options),
         Command::Evaluate(options) => evaluate::run(&options),
+        Command::ImportNomenclature(args) => import_nomenclature::run(args),
     }
 }

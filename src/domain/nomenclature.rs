@@ -295,11 +295,11 @@ fn chapter_of(key: u64) -> usize {
     ((key / 16) / 10_u64.pow(ClassCode::MAX_DIGITS as u32 - 2)) as usize
 }
 
-/// The code without pairs of zeros at its end, which in every taxonomy mean "not divided further"; the six digits of
-/// the Harmonized System and shorter codes stay as they are, unless what is left is shorter and only zeros went.
+/// The code without pairs of zeros at its end, which in every taxonomy mean "not divided further"; the first six digits,
+/// those of the Harmonized System, stay as they are.
 fn without_zero_pairs(code: ClassCode) -> ClassCode {
     let mut trimmed = code;
-    while trimmed.digits() >= 8 && trimmed.digits() % 2 == 0 && trimmed.as_str().ends_with("00") {
+    while trimmed.digits() >= 8 && trimmed.digits().is_multiple_of(2) && trimmed.as_str().ends_with("00") {
         trimmed = trimmed.prefix(trimmed.digits() - 2);
     }
     trimmed

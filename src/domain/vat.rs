@@ -61,7 +61,11 @@ impl fmt::Display for Percent {
 impl Serialize for Percent {
     /// A whole rate is written without decimals.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.0 % 100 == 0 { serializer.serialize_u16(self.0 / 100) } else { serializer.serialize_f64(self.value()) }
+        if self.0.is_multiple_of(100) {
+            serializer.serialize_u16(self.0 / 100)
+        } else {
+            serializer.serialize_f64(self.value())
+        }
     }
 }
 
@@ -80,6 +84,8 @@ pub struct CountryRules {
     country: String,
     /// How complete the rules are, in words.
     completeness: String,
+    /// The day from which the rules are known; before it no rate is told.
+    since: NaiveDate,
     rates: Vec<Rate>,
     /// Sorted by code, then partial rows after the whole one.
     rules: Vec<Rule>,

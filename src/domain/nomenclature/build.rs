@@ -149,6 +149,8 @@ struct Row {
     de: String,
     en: String,
     facts: Facts,
+    /// Whether the Harmonized System has the code, which then lies below another code of it.
+    harmonized: bool,
 }
 
 impl Builder {
@@ -160,7 +162,7 @@ impl Builder {
     /// Adds codes of the Harmonized System; a code that is there already is a fault.
     pub fn harmonized(&mut self, file: &str, rows: &[HarmonizedRow], faults: &mut Vec<FileFault>) {
         for HarmonizedRow { code, de, en } in rows {
-            let row = Row { code: *code, de: de.clone(), en: en.clone(), facts: Facts::default() };
+            let row = Row { code: *code, de: de.clone(), en: en.clone(), facts: Facts::default(), harmonized: true };
             if self.rows.insert(key_of(*code), row).is_some() {
                 faults.push(FileFault::at(file, 0, format!("code {code} is listed twice")));
             }
@@ -193,11 +195,12 @@ impl Builder {
                 de,
                 en,
                 facts,
+                harmonized: false,
             });
         }
     }
 
-    /// The finished table. A code of four or six digits whose parent is not listed is a fault.
+    /// The finished table. A code of the Harmonized System whose parent is not listed is a fault.
     pub fn build(self, file: &str, faults: &mut Vec<FileFault>) -> Nomenclature {
         let mut built = Nomenclature {
             taxonomy: self.taxonomy,
@@ -216,9 +219,9 @@ impl Builder {
             }
             let parent = open.last().map_or(NO_PARENT, |parent| *parent as u32);
             let above = row.code.digits().saturating_sub(2);
-            let expected = if row.code.digits() <= 6 { above } else { 6.min(above) };
-            if expected >= 2 && open.last().is_none_or(|last| built.lines[*last].code.digits() < expected) {
-                let message = format!("code {} is listed and {} above it is not", row.code, row.code.prefix(expected));
+            let listed = open.last().map_or(0, |parent| built.lines[*parent].code.digits());
+            if row.harmonized && listed < above {
+                let message = format!("code {} is listed and {} above it is not", row.code, row.code.prefix(above));
                 faults.push(FileFault::at(file, 0, message));
             }
             built.push(row, parent);

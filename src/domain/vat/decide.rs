@@ -91,6 +91,9 @@ impl CountryRules {
     }
 
     fn rate_of(&self, applied: Applied<'_>, date: NaiveDate) -> Option<&Rate> {
+        if date < self.since {
+            return None;
+        }
         let kind = applied.map_or(STANDARD_KIND, |rule| self.texts[usize::from(rule.text)].kind.as_str());
         self.rates.iter().find(|rate| rate.kind == kind && rate.valid.contains(date))
     }

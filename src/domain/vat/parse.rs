@@ -4,6 +4,7 @@
 //!
 //! ```text
 //! completeness  text
+//! since         first-day from which the rules are known
 //! like          country whose rates and rules are taken over
 //! rate          kind  percent  first-day  last-day  source
 //! rule          codes  whole|partial  NN-NNN  kind  category  goods  first-day  last-day  source
@@ -99,6 +100,7 @@ pub fn parse_country(
     let mut rules = CountryRules {
         country: country.to_owned(),
         completeness: String::new(),
+        since: NaiveDate::MIN,
         rates: Vec::new(),
         rules: Vec::new(),
         chapters: Vec::new(),
@@ -111,6 +113,7 @@ pub fn parse_country(
                 rules.completeness = text.to_owned();
                 Ok(())
             }
+            ["since", day] => date(day).map(|day| rules.since = day),
             ["like", other] => rules.take_over(other, known),
             ["rate", kind, percent, from, to, source] => rules.add_rate(kind, percent, from, to, source),
             ["rule", codes, extent, segment, kind, category, goods, from, to, source] => {
@@ -136,6 +139,7 @@ impl CountryRules {
             .iter()
             .find(|known| known.country == other)
             .ok_or_else(|| format!("there are no rules for {other}, or they have not been read before these"))?;
+        self.since = other.since;
         self.rates.extend(other.rates.iter().cloned());
         self.rules.extend(other.rules.iter().cloned());
         self.texts.extend(other.texts.iter().cloned());
@@ -223,11 +227,12 @@ impl CountryRules {
 }
 
 fn period(from: &str, to: &str) -> Result<Period, String> {
-    let date = |text: &str| {
-        NaiveDate::parse_from_str(text, "%Y-%m-%d").map_err(|_| format!("`{text}` is no date like 2026-11-01"))
-    };
     let valid = Period { from: date(from)?, to: if to.is_empty() { None } else { Some(date(to)?) } };
     if valid.to.is_some_and(|to| to < valid.from) { Err(format!("{to} is before {from}")) } else { Ok(valid) }
+}
+
+fn date(text: &str) -> Result<NaiveDate, String> {
+    NaiveDate::parse_from_str(text, "%Y-%m-%d").map_err(|_| format!("`{text}` is no date like 2026-11-01"))
 }
 
 /// Codes and ranges of codes with spaces between; with each whether it lies inside a range, between its ends.

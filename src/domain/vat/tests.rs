@@ -8,9 +8,10 @@ const SIDES: &str = "01\tbegünstigt\tfavoured\n02\tsonstige\tothers\n03\tKinder
 /// Country rules of a small world; `from` is always the same.
 const GB: &str = "\
 completeness\ttest
+since\t1995-01-01
 rate\tstandard\t20\t2011-01-04\t\tlaw
-rate\tstandard\t17.5\t2000-01-01\t2011-01-03\tlaw
-rate\tzero\t0\t2000-01-01\t\tlaw
+rate\tstandard\t17.5\t1990-01-01\t2011-01-03\tlaw
+rate\tzero\t0\t1990-01-01\t\tlaw
 rate\treduced\t5\t2000-01-01\t\tlaw
 rule\t02 0401-0402\twhole\t00-000\tzero\tFOOD\tfood\t2000-01-01\t\tlaw
 rule\t61\tpartial\t03-000\tzero\tCHILDREN\tsmall\t2000-01-01\t\tlaw
@@ -92,8 +93,9 @@ fn a_class_is_sufficient_when_all_its_goods_have_one_rate() {
         // Where every heading has its own row, the row of the chapter reaches nothing.
         ("96-00-000", "2026-11-01", "0"),
         ("90-00-000", "2026-11-01", "0 20 5 0"),
-        // Before the first rate nothing is known.
-        ("9003-00-000", "1999-11-01", ""),
+        // Before the rules are known nothing is told.
+        ("9003-00-000", "1999-11-01", "17.5"),
+        ("9003-00-000", "1994-11-01", ""),
     ] {
         let class: ProductClass = class.parse().expect("a class");
         let answer = rules.sufficiency(&nomenclature, class, date(day));

@@ -1,0 +1,85 @@
+//! Reads a spreadsheet or a file of separated values into rows of text.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use calamine::{Data, DataType as _, Reader as _};
+use chrono::{Days, NaiveDate};
+
+/// Rows before the header, at most: some authorities put a title above it.
+const MAX_TITLE_ROWS: usize = 10;
+/// A header has at least this many named columns: code and text.
+const MIN_COLUMNS: usize = 2;
+/// The day from which spreadsheets count.
+const SPREADSHEET_EPOCH: NaiveDate = NaiveDate::from_ymd_opt(1899, 12, 30).expect("a date of the calendar");
+
+/// A header and the rows below it.
+pub(super) struct Table {
+    pub(super) header: Vec<String>,
+    pub(super) rows: Vec<Vec<String>>,
+    /// Number of the first row as a spreadsheet counts, from 1.
+    pub(super) first_row: usize,
+}
+
+/// Reads a file by its ending.
+pub(super) fn read(path: &Path) -> anyhow::Result<Table> {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_lowercase();
+    let rows = match ending.as_str() {
+        "xlsx" | "xlsm" | "xls" | "ods" => spreadsheet(path)?,
+        "csv" | "tsv" | "txt" => separated(&decode(fs::read(path)?))?,
+        _ => bail!("expected a file that ends in .xlsx or .csv"),
+    };
+    let is_header = |row: &Vec<String>| row.iter().filter(|cell| !cell.trim().is_empty()).count() >= MIN_COLUMNS;
+    let at = rows.iter().take(MAX_TITLE_ROWS).position(is_header).context("the file has no header")?;
+    let mut rows = rows.into_iter().skip(at);
+    let header = rows.next().unwrap_or_default();
+    Ok(Table { header, rows: rows.collect(), first_row: at + 2 })
+}
+
+fn spreadsheet(path: &Path) -> anyhow::Result<Vec<Vec<String>>> {
+    let mut workbook = calamine::open_workbook_auto(path)?;
+    let sheet = workbook.worksheet_range_at(0).context("the workbook has no sheet")??;
+    Ok(sheet.rows().map(|row| row.iter().map(cell_text).collect()).collect())
+}
+
+fn cell_text(cell: &Data) -> String {
+    match cell {
+        Data::Empty | Data::Error(_) => String::new(),
+        Data::Float(number) if number.fract() == 0.0 => format!("{number:.0}"),
+        Data::DateTime(_) => cell
+            .as_f64()
+            .filter(|days| (0.0..1e6).contains(days))
+            .and_then(|days| SPREADSHEET_EPOCH.checked_add_days(Days::new(days as u64)))
+            .map_or_else(String::new, |date| date.to_string()),
+        other => other.to_string(),
+    }
+}
+
+/// Rows of a text whose separator is the one that its first line has most of.
+fn separated(text: &str) -> anyhow::Result<Vec<Vec<String>>> {
+    let first = text.lines().next().unwrap_or_default();
+    let count = |separator: &u8| first.bytes().filter(|byte| byte == separator).count();
+    let separator = [b',', b';', b'\t'].into_iter().max_by_key(count).unwrap_or(b',');
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(separator).from_reader(text.as_bytes());
+    let rows = reader.records().map(|row| Ok(row?.iter().map(str::to_owned).collect()));
+    rows.collect()
+}
+
+/// UTF-8 with or without its mark, or else Windows-1252, in which older European files are written.
+fn decode(bytes: Vec<u8>) -> String {
+    /// What Windows-1252 has at 0x80 to 0x9f.
+    const HIGH: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
+    match String::from_utf8(bytes) {
+        Ok(text) => text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text),
+        Err(error) => error
+            .into_bytes()
+            .into_iter()
+            .map(|byte| match byte {
+                0x80..=0x9f => HIGH.chars().nth(usize::from(byte - 0x80)).unwrap_or_default(),
+                byte => char::from(byte),
+            })
+            .collect(),
+    }
+}
