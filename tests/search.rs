@@ -10,3 +10,5 @@ mod catalogue;
 mod feeding;
 #[path = "search/fixture.rs"]
 mod fixture;
+#[path = "search/proxy.rs"]
+mod proxy;

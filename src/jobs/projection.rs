@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::search::{Engine, EngineError, Standing, pause};
+use crate::search::{Engine, EngineError, pause};
 use crate::store::search::{Change, Claim, Outcome};
 use crate::store::{Store, StoreError};
 
@@ -155,23 +155,15 @@ impl Feeder {
 
     /// Sees to it that there is an index of this version.
     async fn make_ready(&mut self) -> Result<(), EngineError> {
-        match self.engine.standing().await? {
-            Standing::Ready => {}
-            Standing::Newer => return Err(EngineError::Newer),
-            Standing::Missing => {
-                tracing::info!("the search index is built from the products");
-                let reported = std::sync::Mutex::new(Instant::now());
-                let report = move |done: i64, total: i64| {
-                    let Ok(mut reported) = reported.lock() else { return };
-                    if reported.elapsed() >= REPORT_INTERVAL {
-                        *reported = Instant::now();
-                        tracing::info!(done, total, "the search index is being built");
-                    }
-                };
-                self.engine.rebuild(&report).await?;
-                tracing::info!("the search index is complete");
+        let reported = std::sync::Mutex::new(Instant::now());
+        let report = move |done: i64, total: i64| {
+            let Ok(mut reported) = reported.lock() else { return };
+            if reported.elapsed() >= REPORT_INTERVAL {
+                *reported = Instant::now();
+                tracing::info!(done, total, "the search index is being built");
             }
-        }
+        };
+        self.engine.ensure(&report).await?;
         self.ready = true;
         Ok(())
     }

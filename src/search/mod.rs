@@ -159,11 +159,31 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Busy`] while another service does; the old index then stays as it is.
     pub async fn rebuild(&self, progress: &Progress<'_>) -> Result<(), EngineError> {
-        let Some(_lock) = self.store().lock_rebuild().await? else { return Err(EngineError::Busy) };
-        match self {
-            Engine::Postgres(postgres) => postgres.rebuild(progress).await,
-            Engine::Elasticsearch(elastic) => elastic.rebuild(progress).await,
+        self.rebuild_if(|_| true, progress).await
+    }
+
+    /// Rebuilds the index where there is none of this version.
+    ///
+    /// # Errors
+    /// [`EngineError::Busy`] while another service does, [`EngineError::Newer`] where a later version has made it.
+    pub async fn ensure(&self, progress: &Progress<'_>) -> Result<(), EngineError> {
+        match self.standing().await? {
+            Standing::Ready => Ok(()),
+            Standing::Newer => Err(EngineError::Newer),
+            // Another service may have done it by the time we have the right to.
+            Standing::Missing => self.rebuild_if(|standing| standing == Standing::Missing, progress).await,
         }
+    }
+
+    async fn rebuild_if(&self, wanted: fn(Standing) -> bool, progress: &Progress<'_>) -> Result<(), EngineError> {
+        let Some(lock) = self.store().lock_rebuild().await? else { return Err(EngineError::Busy) };
+        if wanted(self.standing().await?) {
+            match self {
+                Engine::Postgres(postgres) => postgres.rebuild(progress).await?,
+                Engine::Elasticsearch(elastic) => elastic.rebuild(progress).await?,
+            }
+        }
+        Ok(lock.release().await?)
     }
 
     /// Writes changes that were claimed, and tells what became of each.
@@ -273,6 +293,8 @@ impl Postgres {
             building: false,
         };
         self.store.add_search_index(&record).await?;
-        Ok(self.store.set_search_index(&record.name).await?)
+        self.store.set_search_index(&record.name).await?;
+        self.ready.store(true, Ordering::Relaxed);
+        Ok(())
     }
 }

@@ -37,7 +37,6 @@ async fn engines_agree_on_random_criteria() {
     for engine in [&postgres, &elastic] {
         engine.rebuild(&|_, _| {}).await.expect("an index");
     }
-    // The second rebuild took the place of the first, whose engine has found its own complete before.
     let tried: Vec<(String, Criteria)> =
         (0..setting("SEARCH_CRITERIA", CRITERIA)).map(|_| catalogue::criteria(&mut random, &products)).collect();
     let expected: Vec<Vec<String>> = tried.par_iter().map(|(_, criteria)| expected(criteria, &products)).collect();

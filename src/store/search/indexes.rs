@@ -27,6 +27,21 @@ pub struct RebuildLock {
     connection: Option<PoolConnection<Postgres>>,
 }
 
+impl RebuildLock {
+    /// Gives the right back at once.
+    ///
+    /// # Errors
+    /// When the database fails; the right then ends with the connection.
+    pub async fn release(mut self) -> Result<(), StoreError> {
+        if let Some(connection) = &mut self.connection {
+            sqlx::query("select pg_advisory_unlock($1)").bind(REBUILD_LOCK).execute(&mut **connection).await?;
+        }
+        // Only now is the connection fit for others.
+        drop(self.connection.take());
+        Ok(())
+    }
+}
+
 impl Drop for RebuildLock {
     fn drop(&mut self) {
         // The lock ends with its session.
