@@ -19,6 +19,9 @@ pub(crate) struct Options {
     /// The model.
     #[arg(long, default_value = "models/classifier.bin")]
     pub(crate) model: PathBuf,
+    /// Prints this many of the texts whose heading is wrong, with the words that misled.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) errors: usize,
 }
 
 /// A text with its code.
@@ -147,8 +150,30 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         println!("{}", tally.line(name));
     }
     calibration(&cases, &answers);
+    errors(&classifier, &cases, &answers, options.errors);
     speed(&classifier, &cases);
     Ok(())
+}
+
+/// Prints texts whose heading is wrong, evenly spread over the cases.
+fn errors(classifier: &Classifier, cases: &[Case], answers: &[(Ranking, Option<Decision>)], wanted: usize) {
+    const WORDS: usize = 4;
+    let is_wrong = |(case, (ranking, _)): &(&Case, &(Ranking, Option<Decision>))| {
+        case.code.digits() >= 4 && ranking.roll_up(4).first().is_some_and(|best| best.code != case.code.prefix(4))
+    };
+    let wrong: Vec<_> = cases.iter().zip(answers).filter(is_wrong).collect();
+    for index in 0..wanted.min(wrong.len()) {
+        let (case, (ranking, _)) = wrong[index * wrong.len() / wanted.min(wrong.len())];
+        let words = |code| {
+            let evidence = classifier.explain(&case.text(), code, WORDS);
+            evidence.iter().map(|e| format!("{} {:.1}", e.word, e.weight)).collect::<Vec<_>>().join(", ")
+        };
+        let Some(best) = ranking.roll_up(4).first().copied() else { continue };
+        let right = case.code.prefix(4);
+        println!("{} {}: {}", case.set, case.code, case.name);
+        println!("    {} {:.2}: {}", best.code, best.confidence, words(best.code));
+        println!("    right {right}: {}", words(right));
+    }
 }
 
 /// Prints how often answers of a confidence are right, at four digits.

@@ -99,6 +99,9 @@ pub struct Extractor {
     infos: Vec<Option<WordInfo>>,
     parts: Vec<Part>,
     joint: String,
+    /// Folded words that the lexicon does not know, one after the other.
+    strange: String,
+    strange_words: Vec<(usize, usize, usize)>,
 }
 
 impl Default for Extractor {
@@ -110,6 +113,8 @@ impl Default for Extractor {
             infos: Vec::new(),
             parts: Vec::new(),
             joint: String::new(),
+            strange: String::new(),
+            strange_words: Vec::new(),
         }
     }
 }
@@ -133,11 +138,25 @@ impl Extractor {
     /// Replaces `features` by those of the text, in the order of reading.
     pub fn extract(&mut self, lexicon: &Lexicon<'_>, text: &ProductText<'_>, features: &mut Vec<Feature>) {
         features.clear();
+        self.strange.clear();
+        self.strange_words.clear();
         let mut piece = 0;
         pieces(text, |language, field, content| {
             self.piece(lexicon, language, field, content, piece, features);
             piece += 1;
         });
+    }
+
+    /// Words of the last text that the lexicon does not know and that are no compounds: index of the feature, folded word.
+    pub fn strange_words(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.strange_words.iter().map(|&(feature, start, end)| (feature, &self.strange[start..end]))
+    }
+
+    /// Keys of the features of a known folded word: one for each language it is used in.
+    pub fn word_keys(&self, word: &str, info: WordInfo) -> impl Iterator<Item = u64> {
+        let languages = [(info.german, Language::German), (info.english, Language::English)];
+        let used = languages.into_iter().filter(|(used, _)| *used);
+        used.map(move |(_, language)| SPACE_WORD.bytes_of(self.stem(language, word).as_bytes()).finish())
     }
 
     /// The folded words of a text that are neither function words nor single letters.
@@ -273,6 +292,7 @@ impl Extractor {
         let word = self.tokens.word(&token);
         let stem_language = stem_language(self.infos[at], walk.language);
         let stem = self.stem(stem_language, word);
+        let feature = features.len();
         features.push(make(SPACE_WORD.bytes_of(stem.as_bytes()).finish(), weight, Kind::Word));
         if walk.introduced && !vague {
             features.push(make(SPACE_INTRODUCED.bytes_of(stem.as_bytes()).finish(), weight, Kind::Mark));
@@ -286,6 +306,10 @@ impl Extractor {
                 let key = SPACE_WORD.bytes_of(self.stem(language, part).as_bytes()).finish();
                 features.push(make(key, weight * if index == last { HEAD_PART } else { OTHER_PART }, Kind::Part));
             }
+        } else if self.infos[at].is_none() {
+            let start = self.strange.len();
+            self.strange.push_str(word);
+            self.strange_words.push((feature, start, self.strange.len()));
         }
         self.parts = parts;
         if walk.naming && !vague {

@@ -9,6 +9,7 @@ pub mod model;
 mod query;
 mod rank;
 mod score;
+pub mod spelling;
 pub mod table;
 pub mod text;
 pub mod words;

@@ -23,17 +23,18 @@ const ID_BITS: u32 = 24;
 /// Builds the bytes of a model from samples.
 pub(crate) fn build(leaves: &[u32], samples: &[&Sample], vague: &[String], info: &ModelInfo) -> Result<Vec<u8>> {
     let tree = Tree::new(leaves);
-    let lexicon = vocabulary::lexicon(samples, vague);
+    let words = vocabulary::words(samples, vague);
+    let lexicon = vocabulary::lexicon(&words);
     let vocabulary = Vocabulary::choose(samples, &lexicon).context("the lexicon is no table")?;
     ensure!(vocabulary.features.len() < 1 << ID_BITS, "too many features for the form of the rows");
     let empty = Weights::default();
-    let skeleton = assemble(&tree, &lexicon, &vocabulary, &empty, &RowTable::default(), info)?;
+    let skeleton = assemble(&tree, &lexicon, &vocabulary, &[0; 8], &empty, &RowTable::default(), info)?;
     let skeleton = Classifier::from_bytes(skeleton)?;
     let vectors: Vec<Vec<(u32, f32)>> = samples.par_iter().map(|sample| skeleton.vector(&sample.text())).collect();
     let rows = Rows::new(&tree, samples, vectors);
     let weights = learn::learn(&tree, &rows, vocabulary.features.len());
     let table = RowTable::choose(&tree, samples, &skeleton);
-    assemble(&tree, &lexicon, &vocabulary, &weights, &table, info)
+    assemble(&tree, &lexicon, &vocabulary, &vocabulary.spellings(&words), &weights, &table, info)
 }
 
 /// The same base with another description.
@@ -120,6 +121,7 @@ fn assemble(
     tree: &Tree,
     lexicon: &[u8],
     vocabulary: &Vocabulary,
+    spellings: &[u8],
     weights: &Weights,
     rows: &RowTable,
     info: &ModelInfo,
@@ -131,6 +133,7 @@ fn assemble(
     let sections = [
         lexicon.to_vec(),
         vocabulary.dictionary(),
+        spellings.to_vec(),
         features,
         postings,
         numbers(&tree.leaves),

@@ -23,7 +23,7 @@ const BATCH: usize = 256;
 /// Step of a weight whose gradients were small so far.
 const STEP: f32 = 0.5;
 /// Scale of the profile at the beginning.
-const PROFILE_SCALE: f32 = 6.0;
+const PROFILE_SCALE: f32 = 12.0;
 /// Exponent by which the number of rows damps the profile of a class.
 const CLASS_DAMPING: f32 = 0.5;
 /// Leaves that compete for a row.
@@ -31,7 +31,7 @@ const COMPETITORS: usize = 48;
 /// Gradients below this are not worth a step.
 const MIN_GRADIENT: f32 = 1e-3;
 /// Share of a row's features that are hidden in each round, so that no weight relies on another.
-const DROPOUT: f32 = 0.15;
+const DROPOUT: f32 = 0.05;
 /// Weight of a label beside a row.
 const LABEL_WEIGHT: f32 = 1.0;
 
@@ -91,7 +91,7 @@ impl Rows {
         let weight = |sample: &&Sample| {
             let count = counts.get(&(sample.code, sample.language)).copied().unwrap_or(1) as f32;
             let of_kind = if sample.kind == SampleKind::Label { LABEL_WEIGHT } else { 1.0 };
-            of_kind * (8.0 / count).powf(0.5).min(1.5)
+            of_kind * (8.0 / count).powf(tune("ROWDAMP", 0.5)).min(1.5)
         };
         let weights = samples.iter().map(weight).collect();
         Rows { vectors, targets, weights }
@@ -152,9 +152,9 @@ impl Weights {
             squares[usize::from(node)] += x * x;
         }
         for (&node, x) in weights.nodes.iter().zip(&mut weights.profile) {
-            *x /= squares[usize::from(node)].powf(CLASS_DAMPING).max(1e-6);
+            *x /= squares[usize::from(node)].powf(tune("DAMP", CLASS_DAMPING)).max(1e-6);
         }
-        weights.learnt = weights.profile.iter().map(|x| x * PROFILE_SCALE).collect();
+        weights.learnt = weights.profile.iter().map(|x| x * tune("SCALE", PROFILE_SCALE)).collect();
         weights
     }
 }
@@ -168,6 +168,10 @@ fn nodes_of(tree: &Tree, target: &Range<usize>) -> Vec<Node> {
     nodes
 }
 
+pub(crate) fn tune(name: &str, default: f32) -> f32 {
+    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
+}
+
 /// Learns the weights; the same rows give the same weights.
 pub(crate) fn learn(tree: &Tree, rows: &Rows, features: usize) -> Weights {
     let mut weights = Weights::profiles(tree, rows, features);
@@ -178,11 +182,12 @@ pub(crate) fn learn(tree: &Tree, rows: &Rows, features: usize) -> Weights {
         progress.set_style(style);
     }
     let mut random = Random(1);
-    for round in 0..ROUNDS {
+    let rounds = tune("ROUNDS", ROUNDS as f32) as usize;
+    for round in 0..rounds {
         for at in (1..order.len()).rev() {
             order.swap(at, (random.next() % (at as u64 + 1)) as usize);
         }
-        let step = STEP * (1.0 - round as f32 / ROUNDS as f32);
+        let step = tune("STEP", STEP) * (1.0 - round as f32 / rounds as f32);
         for batch in order.chunks(BATCH) {
             let one =
                 |competition: &mut Competition, &row: &usize| competition.gradient(tree, rows, &weights, row, round);
@@ -215,8 +220,9 @@ impl Competition {
 
     /// Gradient of a row's loss: index of the weight, slope.
     fn gradient(&mut self, tree: &Tree, rows: &Rows, weights: &Weights, row: usize, round: usize) -> Vec<(u32, f32)> {
+        let dropout = tune("DROPOUT", DROPOUT);
         let mut random = Random((row as u64) << 8 | round as u64);
-        let kept = rows.vectors[row].iter().filter(|_| random.unit() >= DROPOUT);
+        let kept = rows.vectors[row].iter().filter(|_| random.unit() >= dropout);
         self.vector.clear();
         self.vector.extend(kept);
         self.scores.fill(0.0);

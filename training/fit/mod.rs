@@ -7,10 +7,11 @@
 mod base;
 mod calibrate;
 mod learn;
+mod noise;
 mod ranker;
 mod vocabulary;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -82,6 +83,42 @@ impl Sample {
     pub(crate) fn text(&self) -> ProductText<'_> {
         product_text(self.language, &self.name, self.description.as_deref())
     }
+}
+
+/// A text with its code, as ranker and calibration see it.
+pub(crate) struct Prepared {
+    pub(crate) code: ClassCode,
+    pub(crate) language: Language,
+    pub(crate) name: String,
+    pub(crate) description: Option<String>,
+}
+
+impl Prepared {
+    /// The text as the service would see it.
+    pub(crate) fn text(&self) -> ProductText<'_> {
+        product_text(self.language, &self.name, self.description.as_deref())
+    }
+}
+
+/// Six-digit rows, at most `most` of a code and language, each once as it is and once untidy.
+pub(crate) fn prepared(samples: &[&Sample], most: usize) -> Vec<Prepared> {
+    let mut taken: HashMap<_, usize> = HashMap::new();
+    let mut rows: Vec<&&Sample> = samples.iter().filter(|sample| sample.code.digits() == 6).collect();
+    rows.sort_by_key(|sample| sample.group);
+    rows.retain(|sample| {
+        let count = taken.entry((sample.code, sample.language)).or_default();
+        *count += 1;
+        *count <= most
+    });
+    let mut random = corpus::Random(2);
+    let mut prepared = Vec::with_capacity(2 * rows.len());
+    for sample in rows {
+        let (code, language) = (sample.code, sample.language);
+        let (name, description) = (sample.name.clone(), sample.description.clone());
+        prepared.push(Prepared { code, language, name, description });
+        prepared.push(noise::untidy(sample, samples, &mut random));
+    }
+    prepared
 }
 
 /// A product text of one language.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use rayon::prelude::*;
 use vat_classification::classify::features::{Extractor, Feature, Kind};
 use vat_classification::classify::lexicon::{Lexicon, WordInfo, word_key};
+use vat_classification::classify::spelling::{self, Likeness};
 use vat_classification::classify::table::{self, Table};
 use vat_classification::classify::words::Language;
 
@@ -17,9 +18,25 @@ const MIN_MARK_LINES: u32 = 2;
 /// The same for numbers.
 const MIN_QUANTITY_LINES: u32 = 3;
 
-/// The words of the samples as a table for [`Lexicon`].
-pub(crate) fn lexicon(samples: &[&Sample], vague: &[String]) -> Vec<u8> {
-    let mut infos: BTreeMap<String, WordInfo> = BTreeMap::new();
+/// Rows in which a word must stand for misspellings of it to be known.
+const MIN_SPELLING_COUNT: u32 = 2;
+/// The same for its beginning and its consonants, which many words share.
+const MIN_SHORT_COUNT: u32 = 4;
+/// Share of the rows of all words with a beginning or the same consonants that the commonest must have.
+const MIN_DOMINANCE: f32 = 0.6;
+
+/// Words with what is known of them.
+pub(crate) type Words = BTreeMap<String, WordInfo>;
+
+/// The words as a table for [`Lexicon`].
+pub(crate) fn lexicon(words: &Words) -> Vec<u8> {
+    let entries: Vec<(u64, u32)> = words.iter().map(|(word, info)| (word_key(word), info.pack())).collect();
+    table::build(entries.into_iter())
+}
+
+/// The words of the samples.
+pub(crate) fn words(samples: &[&Sample], vague: &[String]) -> Words {
+    let mut infos = Words::new();
     let mut extractor = Extractor::default();
     let mut seen = HashSet::new();
     for sample in samples {
@@ -41,8 +58,7 @@ pub(crate) fn lexicon(samples: &[&Sample], vague: &[String]) -> Vec<u8> {
             infos.entry(word.to_owned()).or_default().vague = true;
         }
     }
-    let entries: Vec<(u64, u32)> = infos.iter().map(|(word, info)| (word_key(word), info.pack())).collect();
-    table::build(entries.into_iter())
+    infos
 }
 
 /// The features that a model knows: key and rarity, by feature id.
@@ -107,6 +123,35 @@ impl Vocabulary {
     pub(crate) fn dictionary(&self) -> Vec<u8> {
         let entries: Vec<(u64, u32)> =
             self.features.iter().enumerate().map(|(id, &(key, _))| (key, id as u32)).collect();
+        table::build(entries.into_iter())
+    }
+
+    /// Table from misspellings of words to ids.
+    pub(crate) fn spellings(&self, words: &Words) -> Vec<u8> {
+        let ids: HashMap<u64, u32> = self.features.iter().enumerate().map(|(id, &(key, _))| (key, id as u32)).collect();
+        let extractor = Extractor::default();
+        let mut claims: BTreeMap<u64, Vec<(u32, u32)>> = BTreeMap::new();
+        for (word, info) in words.iter().filter(|(_, info)| !info.vague) {
+            for id in extractor.word_keys(word, *info).filter_map(|key| ids.get(&key).copied()) {
+                spelling::spellings(word, |likeness, key| {
+                    let least = if likeness == Likeness::Typo { MIN_SPELLING_COUNT } else { MIN_SHORT_COUNT };
+                    if info.count < least {
+                        return;
+                    }
+                    let claims = claims.entry(key).or_default();
+                    match claims.iter_mut().find(|(claimed, _)| *claimed == id) {
+                        Some((_, count)) => *count += info.count,
+                        None => claims.push((id, info.count)),
+                    }
+                });
+            }
+        }
+        let winner = |claims: &Vec<(u32, u32)>| {
+            let all: u32 = claims.iter().map(|(_, count)| count).sum();
+            let &(id, count) = claims.iter().max_by_key(|&&(id, count)| (count, std::cmp::Reverse(id)))?;
+            (count as f32 >= MIN_DOMINANCE * all as f32).then_some(id)
+        };
+        let entries: Vec<(u64, u32)> = claims.iter().filter_map(|(&key, claims)| Some((key, winner(claims)?))).collect();
         table::build(entries.into_iter())
     }
 }
