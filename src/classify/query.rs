@@ -7,7 +7,7 @@ use super::{ProductText, spelling};
 /// Weight of tags and description together, beside a name.
 const REST: f32 = 0.6;
 /// Rarity that an unknown word is taken to have: it shortens what is known of a text.
-const UNKNOWN_RARITY: f32 = 3.0;
+const UNKNOWN_RARITY: f32 = 1.0;
 /// Slots of the small table by which a row's features are looked up in a text; a power of two.
 const LOOKUP_SLOTS: usize = 1024;
 
@@ -70,7 +70,12 @@ impl Query {
             }
             let Some(id) = id else { continue };
             self.evidence += usize::from(!feature.vague && !matches!(feature.kind, Kind::Mark));
-            self.known.push(Known { id, weight: weight * model.feature(id).rarity, field: feature.field, feature: index });
+            self.known.push(Known {
+                id,
+                weight: weight * model.feature(id).rarity,
+                field: feature.field,
+                feature: index,
+            });
         }
         drop(strange);
         self.unknown_share = if all > 0.0 { unknown / all } else { 0.0 };

@@ -79,6 +79,16 @@ pub(crate) enum SampleKind {
 }
 
 impl Sample {
+    /// Whether the sample must never be trained on.
+    pub(crate) fn is_held_out(&self) -> bool {
+        self.bucket == HELD_OUT
+    }
+
+    /// Language key of the text.
+    pub(crate) fn language_key(&self) -> &'static str {
+        language_key(self.language)
+    }
+
     /// The sample as the service would see it.
     pub(crate) fn text(&self) -> ProductText<'_> {
         product_text(self.language, &self.name, self.description.as_deref())
@@ -123,11 +133,15 @@ pub(crate) fn prepared(samples: &[&Sample], most: usize) -> Vec<Prepared> {
 
 /// A product text of one language.
 pub(crate) fn product_text<'a>(language: Language, name: &'a str, description: Option<&'a str>) -> ProductText<'a> {
-    let language = match language {
+    let language = language_key(language);
+    ProductText { languages: vec![LanguageText { language, name: Some(name), description, tags: &[] }] }
+}
+
+fn language_key(language: Language) -> &'static str {
+    match language {
         Language::German => "de",
         Language::English => "en",
-    };
-    ProductText { languages: vec![LanguageText { language, name: Some(name), description, tags: &[] }] }
+    }
 }
 
 /// Fits a model and writes it.
@@ -179,7 +193,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// Rows of corpus and labels. Labels are always trained on: there is one of each, and the service needs it.
-fn samples(rows: &[Row], labels: &[Label]) -> Vec<Sample> {
+pub(crate) fn samples(rows: &[Row], labels: &[Label]) -> Vec<Sample> {
     let of_row = |row: &Row| Sample {
         code: row.code,
         language: row.language,

@@ -151,7 +151,8 @@ impl Vocabulary {
             let &(id, count) = claims.iter().max_by_key(|&&(id, count)| (count, std::cmp::Reverse(id)))?;
             (count as f32 >= MIN_DOMINANCE * all as f32).then_some(id)
         };
-        let entries: Vec<(u64, u32)> = claims.iter().filter_map(|(&key, claims)| Some((key, winner(claims)?))).collect();
+        let entries: Vec<(u64, u32)> =
+            claims.iter().filter_map(|(&key, claims)| Some((key, winner(claims)?))).collect();
         table::build(entries.into_iter())
     }
 }
