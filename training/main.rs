@@ -4,6 +4,7 @@ mod check;
 mod compare;
 mod corpus;
 mod evaluate;
+mod export;
 mod fit;
 mod labels;
 
@@ -26,6 +27,8 @@ enum Command {
     Fit(fit::Options),
     /// Measures a model on files of texts with known codes.
     Evaluate(evaluate::Options),
+    /// Writes what merchants approved as rows of the corpus.
+    ExportReviewed(export::Options),
     /// Measures a model beside fastText and scikit-learn on the same rows.
     Compare(compare::Options),
 }
@@ -35,6 +38,7 @@ fn main() -> Result<()> {
         Command::CheckCorpus(options) => check::run(&options),
         Command::Fit(options) => fit::run(&options),
         Command::Evaluate(options) => evaluate::run(&options),
+        Command::ExportReviewed(options) => export::run(&options),
         Command::Compare(options) => compare::run(&options),
     }
 }

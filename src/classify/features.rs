@@ -45,8 +45,28 @@ const SPACE_WORD: Hash = Hash::space(b'W');
 const SPACE_FIRST: Hash = Hash::space(b'F');
 const SPACE_LAST: Hash = Hash::space(b'E');
 const SPACE_INTRODUCED: Hash = Hash::space(b'I');
+const SPACE_GRAM: Hash = Hash::space(b'G');
 const SPACE_UNIT: Hash = Hash::space(b'#');
 const SPACE_MAGNITUDE: Hash = Hash::space(b'M');
+
+/// Letters of a character n-gram, the marks of a word's beginning and end included.
+const GRAM: usize = 5;
+/// Longest word whose n-grams are taken.
+const MAX_GRAM_WORD: usize = 40;
+
+/// Visits the keys of the character n-grams of a folded word, by which an unknown word resembles known ones.
+pub fn grams(word: &str, mut visit: impl FnMut(u64)) {
+    let letters = word.as_bytes();
+    if letters.len() + 2 < GRAM || letters.len() > MAX_GRAM_WORD || !word.is_ascii() {
+        return;
+    }
+    let mut marked = [b'<'; MAX_GRAM_WORD + 2];
+    marked[1..=letters.len()].copy_from_slice(letters);
+    marked[letters.len() + 1] = b'>';
+    for gram in marked[..letters.len() + 2].windows(GRAM) {
+        visit(SPACE_GRAM.bytes_of(gram).finish());
+    }
+}
 
 /// Where a feature stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +167,7 @@ impl Extractor {
         });
     }
 
-    /// Words of the last text that the lexicon does not know and that are no compounds: index of the feature, folded word.
+    /// Words of the last text that the lexicon does not know and that do not fall apart: index of the feature, folded word.
     pub fn strange_words(&self) -> impl Iterator<Item = (usize, &str)> {
         self.strange_words.iter().map(|&(feature, start, end)| (feature, &self.strange[start..end]))
     }

@@ -174,6 +174,14 @@ impl Classifier {
         })
     }
 
+    /// A name as a normalised vector over character n-grams alone, as if no word in it were known. For training.
+    pub fn gram_vector(&self, name: &str) -> Vec<(u32, f32)> {
+        SCORER.with_borrow_mut(|scorer| {
+            scorer.query.read_grams(&self.model, name);
+            scorer.query.known.iter().map(|known| (known.id, known.weight)).collect()
+        })
+    }
+
     fn with_candidates<T>(&self, text: &ProductText<'_>, then: impl FnOnce(&mut Scorer) -> T) -> Option<T> {
         SCORER.with_borrow_mut(|scorer| {
             if !scorer.query.read(&self.model, text) {

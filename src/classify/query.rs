@@ -1,6 +1,6 @@
 //! A product text as a sparse vector over the features of a model.
 
-use super::features::{Extractor, Feature, Field, Kind};
+use super::features::{self, Extractor, Feature, Field, Kind};
 use super::model::Model;
 use super::{ProductText, spelling};
 
@@ -8,6 +8,8 @@ use super::{ProductText, spelling};
 const REST: f32 = 0.6;
 /// Rarity that an unknown word is taken to have: it shortens what is known of a text.
 const UNKNOWN_RARITY: f32 = 1.0;
+/// Weight of all character n-grams of an unknown word together, beside a known word.
+const GRAMS: f32 = 0.8;
 /// Slots of the small table by which a row's features are looked up in a text; a power of two.
 const LOOKUP_SLOTS: usize = 1024;
 
@@ -61,6 +63,9 @@ impl Query {
                 id = similar.map(|(_, id)| id);
                 weight *= similar.map_or(1.0, |(likeness, _)| likeness.weight());
             }
+            if let (None, Some(word), false) = (id, strange_word, feature.vague) {
+                add_grams(model, word, feature, index, &mut self.known);
+            }
             if feature.kind == Kind::Word && !feature.vague {
                 all += feature.weight;
                 if id.is_none() {
@@ -79,6 +84,29 @@ impl Query {
         }
         drop(strange);
         self.unknown_share = if all > 0.0 { unknown / all } else { 0.0 };
+        self.merge();
+        self.normalise();
+    }
+
+    /// Reads a name as if every word in it were unknown.
+    pub(crate) fn read_grams(&mut self, model: &Model, name: &str) {
+        self.features.clear();
+        self.known.clear();
+        self.unknown_squares = [0.0; 2];
+        let words: Vec<String> = self.extractor.content_words(name).map(str::to_owned).collect();
+        let lexicon = model.lexicon();
+        for word in words.iter().filter(|word| !lexicon.get(word).is_some_and(|info| info.vague)) {
+            let feature = Feature {
+                key: 0,
+                weight: 1.0,
+                field: Field::Name,
+                kind: Kind::Word,
+                vague: false,
+                piece: 0,
+                source: (0, 0),
+            };
+            add_grams(model, word, &feature, 0, &mut self.known);
+        }
         self.merge();
         self.normalise();
     }
@@ -140,6 +168,25 @@ impl Query {
             at = (at + 1) % LOOKUP_SLOTS;
         }
     }
+}
+
+/// Adds the known character n-grams of a word.
+fn add_grams(model: &Model, word: &str, feature: &Feature, index: usize, known: &mut Vec<Known>) {
+    let first = known.len();
+    let dictionary = model.dictionary();
+    features::grams(word, |key| {
+        if let Some(id) = dictionary.get(key) {
+            known.push(Known {
+                id,
+                weight: feature.weight * model.feature(id).rarity,
+                field: feature.field,
+                feature: index,
+            });
+        }
+    });
+    let squares: f32 = known[first..].iter().map(|known| known.weight * known.weight).sum();
+    let heaviest = known[first..].iter().map(|known| known.weight).fold(0.0, f32::max);
+    known[first..].iter_mut().for_each(|known| known.weight *= GRAMS * heaviest / squares.sqrt());
 }
 
 fn field_index(field: Field) -> usize {

@@ -17,6 +17,8 @@ const MAX_POSTINGS: usize = 400;
 const MAX_ROWS: usize = 24;
 /// Most bytes of a row's text that are kept to show.
 const MAX_ROW_TEXT: usize = 80;
+/// One in this many generated rows is learnt by its character n-grams too: they hold the same words again and again.
+const GENERATED_GRAM_SHARE: u64 = 4;
 /// Ids of features have this many bits in a row.
 const ID_BITS: u32 = 24;
 
@@ -30,8 +32,14 @@ pub(crate) fn build(leaves: &[u32], samples: &[&Sample], vague: &[String], info:
     let empty = Weights::default();
     let skeleton = assemble(&tree, &lexicon, &vocabulary, &[0; 8], &empty, &RowTable::default(), info)?;
     let skeleton = Classifier::from_bytes(skeleton)?;
-    let vectors: Vec<Vec<(u32, f32)>> = samples.par_iter().map(|sample| skeleton.vector(&sample.text())).collect();
-    let rows = Rows::new(&tree, samples, vectors);
+    let mut vectors: Vec<Vec<(u32, f32)>> = samples.par_iter().map(|sample| skeleton.vector(&sample.text())).collect();
+    // Character n-grams are learnt from rows of their own, since in the service they stand for unknown words alone.
+    let of_grams =
+        |sample: &&&Sample| sample.kind != SampleKind::Generated || sample.text_hash() % GENERATED_GRAM_SHARE == 0;
+    let gram_samples: Vec<&Sample> = samples.iter().filter(of_grams).copied().collect();
+    vectors.par_extend(gram_samples.par_iter().map(|sample| skeleton.gram_vector(&sample.name)));
+    let all: Vec<&Sample> = samples.iter().copied().chain(gram_samples).collect();
+    let rows = Rows::new(&tree, &all, vectors);
     let weights = learn::learn(&tree, &rows, vocabulary.features.len());
     let table = RowTable::choose(&tree, samples, &skeleton);
     assemble(&tree, &lexicon, &vocabulary, &vocabulary.spellings(&words), &weights, &table, info)

@@ -84,6 +84,11 @@ impl Sample {
         self.bucket == HELD_OUT
     }
 
+    /// A hash of the text.
+    pub(crate) fn text_hash(&self) -> u64 {
+        corpus::Random(corpus::fnv(&self.name)).next()
+    }
+
     /// Language key of the text.
     pub(crate) fn language_key(&self) -> &'static str {
         language_key(self.language)
@@ -154,7 +159,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let labels = labels::read(&options.labels)?;
     let samples = samples(&corpus.rows, &labels);
     eprintln!("{} rows, {} labels, {} vague phrases", corpus.rows.len(), labels.len(), corpus.vague.len());
-    let codes = leaves(&samples);
+    let codes = leaves(&samples, &labels);
 
     let is_first = |sample: &Sample| sample.bucket != HELD_OUT && !RANKER_BUCKETS.contains(&sample.bucket);
     let first: Vec<&Sample> = samples.iter().filter(|sample| is_first(sample)).collect();
@@ -222,10 +227,12 @@ pub(crate) fn samples(rows: &[Row], labels: &[Label]) -> Vec<Sample> {
     samples
 }
 
-/// The disjoint six-digit classes, in rising order.
-fn leaves(samples: &[Sample]) -> Vec<u32> {
-    let six = samples.iter().filter(|sample| sample.code.digits() == 6);
-    let mut leaves: Vec<u32> = six.filter_map(|sample| sample.code.as_str().parse().ok()).collect();
+/// The disjoint six-digit classes, in rising order: those of the labels, or those of the rows when there are no labels.
+fn leaves(samples: &[Sample], labels: &[Label]) -> Vec<u32> {
+    let of_labels = labels.iter().map(|label| label.code);
+    let of_rows = samples.iter().map(|sample| sample.code).filter(|_| labels.is_empty());
+    let six = of_labels.chain(of_rows).filter(|code| code.digits() == 6);
+    let mut leaves: Vec<u32> = six.filter_map(|code| code.as_str().parse().ok()).collect();
     leaves.sort_unstable();
     leaves.dedup();
     leaves

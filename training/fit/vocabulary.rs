@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rayon::prelude::*;
-use vat_classification::classify::features::{Extractor, Feature, Kind};
+use vat_classification::classify::features::{self, Extractor, Feature, Kind};
 use vat_classification::classify::lexicon::{Lexicon, WordInfo, word_key};
 use vat_classification::classify::spelling::{self, Likeness};
 use vat_classification::classify::table::{self, Table};
@@ -24,6 +24,11 @@ const MIN_SPELLING_COUNT: u32 = 2;
 const MIN_SHORT_COUNT: u32 = 4;
 /// Share of the rows of all words with a beginning or the same consonants that the commonest must have.
 const MIN_DOMINANCE: f32 = 0.6;
+
+/// The same for character n-grams.
+const MIN_GRAM_LINES: u32 = 2;
+/// Headings in which a character n-gram may stand at most; commoner ones say little and cost much.
+const MAX_GRAM_HEADINGS: usize = 80;
 
 /// Words with what is known of them.
 pub(crate) type Words = BTreeMap<String, WordInfo>;
@@ -83,9 +88,15 @@ impl Vocabulary {
         let extract = |extractor: &mut Extractor, sample: &&Sample| {
             let mut features: Vec<Feature> = Vec::new();
             extractor.extract(&lexicon, &sample.text(), &mut features);
-            features.iter().map(|feature| (feature.key, feature.kind)).collect::<Vec<_>>()
+            let mut keys: Vec<(u64, Option<Kind>)> =
+                features.iter().map(|feature| (feature.key, Some(feature.kind))).collect();
+            for word in extractor.content_words(&sample.name) {
+                features::grams(word, |key| keys.push((key, None)));
+            }
+            keys
         };
-        let extracted: Vec<Vec<(u64, Kind)>> = samples.par_iter().map_init(Extractor::default, extract).collect();
+        let extracted: Vec<Vec<(u64, Option<Kind>)>> =
+            samples.par_iter().map_init(Extractor::default, extract).collect();
         let mut seen: HashMap<u64, Seen> = HashMap::new();
         let mut headings = HashSet::new();
         for (sample, features) in samples.iter().zip(extracted) {
@@ -98,8 +109,8 @@ impl Vocabulary {
                     seen.last_line = sample.group;
                 }
                 seen.headings.insert(heading);
-                seen.is_word |= matches!(kind, Kind::Word | Kind::Part);
-                seen.kind.get_or_insert(kind);
+                seen.is_word |= matches!(kind, Some(Kind::Word | Kind::Part));
+                seen.kind = seen.kind.or(kind);
             }
         }
         let all = headings.len() as f32 + 1.0;
@@ -109,7 +120,8 @@ impl Vocabulary {
                     Some(Kind::Joint) => seen.lines >= MIN_JOINT_LINES,
                     Some(Kind::Mark) => seen.lines >= MIN_MARK_LINES,
                     Some(Kind::Quantity) => seen.lines >= MIN_QUANTITY_LINES,
-                    _ => true,
+                    Some(_) => true,
+                    None => seen.lines >= MIN_GRAM_LINES && seen.headings.len() <= MAX_GRAM_HEADINGS,
                 }
         };
         let kept = seen.into_iter().filter(|(_, seen)| keep(seen));

@@ -1,6 +1,10 @@
 //! `evaluate`: measures a model on texts with known codes.
 
+mod calibration;
+mod report;
+
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -10,11 +14,15 @@ use rayon::prelude::*;
 use vat_classification::classify::{Classifier, Decision, LanguageText, ProductText, Ranking};
 use vat_classification::domain::ClassCode;
 
+use crate::corpus;
+use crate::fit::{self, Sample};
+use calibration::Reliability;
+use report::Confusion;
+
 /// Options of `evaluate`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// Tab-separated files with a header: set, id, lang, name, description, tags (`|` between), code.
-    #[arg(required = true)]
     pub(crate) files: Vec<PathBuf>,
     /// The model.
     #[arg(long, default_value = "models/classifier.bin")]
@@ -22,6 +30,12 @@ pub(crate) struct Options {
     /// Prints this many of the texts whose heading is wrong, with the words that misled.
     #[arg(long, default_value_t = 0)]
     pub(crate) errors: usize,
+    /// Writes a report with plots to this HTML file.
+    #[arg(long)]
+    pub(crate) report: Option<PathBuf>,
+    /// Measures the held-out rows of this corpus too.
+    #[arg(long)]
+    pub(crate) corpus: Option<PathBuf>,
 }
 
 /// A text with its code.
@@ -75,6 +89,8 @@ pub(crate) struct Tally {
     empty: usize,
 }
 
+/// Confusions that are printed.
+const SHOWN_CONFUSIONS: usize = 15;
 const DEPTHS: [usize; 3] = [2, 4, 6];
 const TOPS: [usize; 3] = [1, 3, 5];
 
@@ -99,28 +115,34 @@ impl Tally {
         }
     }
 
+    /// Per cent of texts whose class is among the first, by index of depth and of top.
+    fn share(&self, depth: usize, top: usize) -> f64 {
+        percent(self.top[depth][top], self.rows[depth])
+    }
+
     fn line(&self, name: &str) -> String {
-        let share = |part: usize, whole: usize| 100.0 * part as f64 / whole.max(1) as f64;
-        let top = |depth: usize, top: usize| share(self.top[depth][top], self.rows[depth]);
+        let mut line = format!("{name:<14} {:>6} |", self.rows[0]);
+        for depth in 0..DEPTHS.len() {
+            for top in 0..TOPS.len() {
+                line += &format!(" {:>5.1}", self.share(depth, top));
+            }
+            line += " |";
+        }
+        let (low, high) = report::interval(self.top[1][0], self.rows[1]);
         let (decided, right) = (self.decided[1] + self.decided[2], self.decided_right[1] + self.decided_right[2]);
-        format!(
-            "{name:<14} {:>5} | {:>5.1} {:>5.1} | {:>5.1} {:>5.1} {:>5.1} | {:>5.1} {:>5.1} {:>5.1} | {:>5.1} {:>5.1} | {:>5.1} {:>5.1} | {:>5.1}",
-            self.rows[0],
-            top(0, 0),
-            top(0, 2),
-            top(1, 0),
-            top(1, 1),
-            top(1, 2),
-            top(2, 0),
-            top(2, 1),
-            top(2, 2),
-            share(decided, self.rows[0]),
-            share(right, decided),
-            share(self.decided[2], self.rows[0]),
-            share(self.decided_right[2], self.decided[2]),
-            share(self.empty, self.rows[0]),
+        line + &format!(
+            " {low:>4.0}-{high:<3.0} | {:>5.1} {:>5.1} | {:>5.1} {:>5.1} | {:>5.1}",
+            percent(decided, self.rows[0]),
+            percent(right, decided),
+            percent(self.decided[2], self.rows[0]),
+            percent(self.decided_right[2], self.decided[2]),
+            percent(self.empty, self.rows[0]),
         )
     }
+}
+
+fn percent(part: usize, whole: usize) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
 }
 
 /// Measures a model and prints the figures.
@@ -129,6 +151,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut cases = Vec::new();
     for file in &options.files {
         cases.extend(read(file)?);
+    }
+    if let Some(corpus) = &options.corpus {
+        cases.extend(held_out(corpus)?);
     }
     let answer = |case: &Case| {
         let ranking = classifier.rank(&case.text());
@@ -142,17 +167,71 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             tallies.entry(name).or_default().add(case, ranking, *decision);
         }
     }
-    println!("model {} limits {:?}", classifier.info().version, classifier.info().limits);
+    let info = classifier.info();
+    println!("model {}, {:?}", info.version, info.limits);
     println!(
-        "set             rows |  2: t1    t5 |  4: t1    t3    t5 |  6: t1    t3    t5 | dec4+ right | dec6  right | empty"
+        "per cent        texts | 2: t1    t3    t5 | 4: t1    t3    t5 | 6: t1    t3    t5 | 4: 95 % | 4+: made right | 6: made right | empty"
     );
     for (name, tally) in &tallies {
         println!("{}", tally.line(name));
     }
-    calibration(&cases, &answers);
+    let answered = || cases.iter().zip(answers.iter().map(|(ranking, _)| ranking));
+    let reliability: Vec<(usize, Reliability)> =
+        DEPTHS.into_iter().map(|digits| (digits, Reliability::of(answered(), digits))).collect();
+    for (digits, reliability) in &reliability {
+        let bins = reliability.bins.iter().filter(|bin| bin.rows > 0);
+        let bins: Vec<String> = bins.map(|bin| format!("{:.2}:{:.2}", bin.confidence(), bin.share_right())).collect();
+        println!("{digits} digits: calibration error {:.3}, confidence:right {}", reliability.error(), bins.join(" "));
+    }
+    let confusions = confusions(&cases, &answers);
+    for (right, answered, count, example) in confusions.iter().take(SHOWN_CONFUSIONS) {
+        println!("{count:>4} x {right} taken for {answered}: {example}");
+    }
     errors(&classifier, &cases, &answers, options.errors);
     speed(&classifier, &cases);
+    if let Some(path) = &options.report {
+        let tallies: Vec<(String, Tally)> = tallies.into_iter().collect();
+        let page = report::page(&format!("Model {}", info.version), &tallies, &reliability, &confusions)?;
+        fs::write(path, page).with_context(|| path.display().to_string())?;
+    }
     Ok(())
+}
+
+/// The held-out rows of a corpus as cases.
+fn held_out(directory: &Path) -> Result<Vec<Case>> {
+    let corpus = corpus::read(directory, &[])?;
+    let samples = fit::samples(&corpus.rows, &[]);
+    let held_out = samples.into_iter().filter(Sample::is_held_out);
+    let case = |sample: Sample| Case {
+        set: "held-out".to_owned(),
+        language: sample.language_key().to_owned(),
+        name: sample.name,
+        description: sample.description.unwrap_or_default(),
+        tags: Vec::new(),
+        code: sample.code,
+    };
+    Ok(held_out.map(case).collect())
+}
+
+/// Pairs of headings that are taken for each other, most frequent first.
+fn confusions(cases: &[Case], answers: &[(Ranking, Option<Decision>)]) -> Vec<Confusion> {
+    const MOST: usize = 100;
+    let mut pairs: BTreeMap<(ClassCode, ClassCode), (usize, &str)> = BTreeMap::new();
+    for (case, (ranking, _)) in cases.iter().zip(answers).filter(|(case, _)| case.code.digits() >= 4) {
+        let right = case.code.prefix(4);
+        if let Some(best) = ranking.roll_up(4).first().filter(|best| best.code != right) {
+            pairs.entry((right, best.code)).or_insert((0, &case.name)).0 += 1;
+        }
+    }
+    let mut confusions: Vec<Confusion> = pairs
+        .into_iter()
+        .map(|((right, answered), (count, example))| {
+            (right.to_string(), answered.to_string(), count, example.to_owned())
+        })
+        .collect();
+    confusions.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| (&a.0, &a.1).cmp(&(&b.0, &b.1))));
+    confusions.truncate(MOST);
+    confusions
 }
 
 /// Prints texts whose heading is wrong, evenly spread over the cases.
@@ -176,39 +255,18 @@ fn errors(classifier: &Classifier, cases: &[Case], answers: &[(Ranking, Option<D
     }
 }
 
-/// Prints how often answers of a confidence are right, at four digits.
-fn calibration(cases: &[Case], answers: &[(Ranking, Option<Decision>)]) {
-    const BINS: usize = 10;
-    let mut bins = [(0usize, 0usize, 0.0f64); BINS];
-    for (case, (ranking, _)) in cases.iter().zip(answers) {
-        if let (Some(best), true) = (ranking.roll_up(4).first(), case.code.digits() >= 4) {
-            let bin = &mut bins[((best.confidence * BINS as f32) as usize).min(BINS - 1)];
-            bin.0 += 1;
-            bin.1 += usize::from(best.code == case.code.prefix(4));
-            bin.2 += f64::from(best.confidence);
-        }
-    }
-    let all: usize = bins.iter().map(|bin| bin.0).sum();
-    let mut error = 0.0;
-    for (rows, right, confidence) in bins.into_iter().filter(|bin| bin.0 > 0) {
-        println!("  confidence {:.2}: right {:.2} of {rows}", confidence / rows as f64, right as f64 / rows as f64);
-        error += (confidence - right as f64).abs() / all as f64;
-    }
-    println!("  expected calibration error at 4 digits {error:.3}");
-}
-
-/// Prints names and full texts ranked a second, one thread.
+/// Prints texts ranked a second on one thread: names alone, and whole texts.
 fn speed(classifier: &Classifier, cases: &[Case]) {
-    let start = Instant::now();
-    let mut found = 0;
-    for case in cases {
+    let names = |case: &Case| {
         let language = LanguageText { language: &case.language, name: Some(&case.name), ..LanguageText::default() };
-        found += classifier.rank(&ProductText { languages: vec![language] }).candidates.len();
-    }
-    let seconds = start.elapsed().as_secs_f64();
-    println!(
-        "  {:.0} names/s on one thread, {:.1} candidates each",
-        cases.len() as f64 / seconds,
-        found as f64 / cases.len() as f64
-    );
+        classifier.rank(&ProductText { languages: vec![language] }).roll_up(6).len()
+    };
+    let whole = |case: &Case| classifier.rank(&case.text()).roll_up(6).len();
+    let rate = |of: &dyn Fn(&Case) -> usize| {
+        let start = Instant::now();
+        let found: usize = cases.iter().map(of).sum();
+        (cases.len() as f64 / start.elapsed().as_secs_f64(), found as f64 / cases.len() as f64)
+    };
+    let ((names, candidates), (whole, _)) = (rate(&names), rate(&whole));
+    println!("{names:.0} names/s, {whole:.0} whole texts/s on one thread; {candidates:.1} candidates each");
 }
