@@ -2,6 +2,7 @@
 
 mod calibration;
 mod report;
+mod robustness;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -188,6 +189,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         println!("{count:>4} x {right} taken for {answered}: {example}");
     }
     errors(&classifier, &cases, &answers, options.errors);
+    robustness::print(&robustness::measure(&classifier, &cases));
     speed(&classifier, &cases);
     if let Some(path) = &options.report {
         let tallies: Vec<(String, Tally)> = tallies.into_iter().collect();

@@ -14,7 +14,7 @@ use super::{Sample, SampleKind};
 /// Most postings of a feature: those of the heaviest weights.
 const MAX_POSTINGS: usize = 400;
 /// Most rows of a class that are kept to compare with.
-const MAX_ROWS: usize = 24;
+const MAX_ROWS: usize = 16;
 /// Most bytes of a row's text that are kept to show.
 const MAX_ROW_TEXT: usize = 80;
 /// One in this many generated rows is learnt by its character n-grams too: they hold the same words again and again.

@@ -17,11 +17,11 @@ use crate::corpus::Random;
 pub(crate) type Node = u16;
 
 /// Rounds over all rows.
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 8;
 /// Rows whose gradients are computed from the same weights.
 const BATCH: usize = 256;
 /// Step of a weight whose gradients were small so far.
-const STEP: f32 = 0.5;
+const STEP: f32 = 1.0;
 /// Scale of the profile at the beginning.
 const PROFILE_SCALE: f32 = 12.0;
 /// Exponent by which the number of rows damps the profile of a class.
@@ -30,8 +30,6 @@ const CLASS_DAMPING: f32 = 0.5;
 const COMPETITORS: usize = 48;
 /// Gradients below this are not worth a step.
 const MIN_GRADIENT: f32 = 1e-3;
-/// Share of a row's features that are hidden in each round, so that no weight relies on another.
-const DROPOUT: f32 = 0.05;
 /// Weight of a label beside a row.
 const LABEL_WEIGHT: f32 = 1.0;
 
@@ -91,7 +89,7 @@ impl Rows {
         let weight = |sample: &&Sample| {
             let count = counts.get(&(sample.code, sample.language)).copied().unwrap_or(1) as f32;
             let of_kind = if sample.kind == SampleKind::Label { LABEL_WEIGHT } else { 1.0 };
-            of_kind * (8.0 / count).powf(tune("ROWDAMP", 0.5)).min(1.5)
+            of_kind * (8.0 / count).powf(0.5).min(1.5)
         };
         let weights = samples.iter().map(weight).collect();
         Rows { vectors, targets, weights }
@@ -152,9 +150,9 @@ impl Weights {
             squares[usize::from(node)] += x * x;
         }
         for (&node, x) in weights.nodes.iter().zip(&mut weights.profile) {
-            *x /= squares[usize::from(node)].powf(tune("DAMP", CLASS_DAMPING)).max(1e-6);
+            *x /= squares[usize::from(node)].powf(CLASS_DAMPING).max(1e-6);
         }
-        weights.learnt = weights.profile.iter().map(|x| x * tune("SCALE", PROFILE_SCALE)).collect();
+        weights.learnt = weights.profile.iter().map(|x| x * PROFILE_SCALE).collect();
         weights
     }
 }
@@ -168,10 +166,6 @@ fn nodes_of(tree: &Tree, target: &Range<usize>) -> Vec<Node> {
     nodes
 }
 
-pub(crate) fn tune(name: &str, default: f32) -> f32 {
-    std::env::var(name).ok().and_then(|v| v.parse().ok()).unwrap_or(default)
-}
-
 /// Learns the weights; the same rows give the same weights.
 pub(crate) fn learn(tree: &Tree, rows: &Rows, features: usize) -> Weights {
     let mut weights = Weights::profiles(tree, rows, features);
@@ -182,15 +176,13 @@ pub(crate) fn learn(tree: &Tree, rows: &Rows, features: usize) -> Weights {
         progress.set_style(style);
     }
     let mut random = Random(1);
-    let rounds = tune("ROUNDS", ROUNDS as f32) as usize;
-    for round in 0..rounds {
+    for round in 0..ROUNDS {
         for at in (1..order.len()).rev() {
             order.swap(at, (random.next() % (at as u64 + 1)) as usize);
         }
-        let step = tune("STEP", STEP) * (1.0 - round as f32 / rounds as f32);
+        let step = STEP * (1.0 - round as f32 / ROUNDS as f32);
         for batch in order.chunks(BATCH) {
-            let one =
-                |competition: &mut Competition, &row: &usize| competition.gradient(tree, rows, &weights, row, round);
+            let one = |competition: &mut Competition, &row: &usize| competition.gradient(tree, rows, &weights, row);
             let gradients: Vec<Vec<(u32, f32)>> = batch.par_iter().map_init(|| Competition::new(tree), one).collect();
             for (at, gradient) in gradients.into_iter().flatten() {
                 let at = at as usize;
@@ -209,31 +201,26 @@ struct Competition {
     scores: Vec<f32>,
     errors: Vec<f32>,
     order: Vec<(f32, usize)>,
-    vector: Vec<(u32, f32)>,
 }
 
 impl Competition {
     fn new(tree: &Tree) -> Competition {
         let zeros = vec![0.0; tree.nodes()];
-        Competition { scores: zeros.clone(), errors: zeros, order: Vec::new(), vector: Vec::new() }
+        Competition { scores: zeros.clone(), errors: zeros, order: Vec::new() }
     }
 
     /// Gradient of a row's loss: index of the weight, slope.
-    fn gradient(&mut self, tree: &Tree, rows: &Rows, weights: &Weights, row: usize, round: usize) -> Vec<(u32, f32)> {
-        let dropout = tune("DROPOUT", DROPOUT);
-        let mut random = Random((row as u64) << 8 | round as u64);
-        let kept = rows.vectors[row].iter().filter(|_| random.unit() >= dropout);
-        self.vector.clear();
-        self.vector.extend(kept);
+    fn gradient(&mut self, tree: &Tree, rows: &Rows, weights: &Weights, row: usize) -> Vec<(u32, f32)> {
+        let vector = &rows.vectors[row];
         self.scores.fill(0.0);
-        for &(feature, x) in &self.vector {
+        for &(feature, x) in vector {
             for at in weights.range(feature) {
                 self.scores[usize::from(weights.nodes[at])] += x * weights.learnt[at];
             }
         }
         self.compete(tree, &rows.targets[row]);
         let mut gradients = Vec::new();
-        for &(feature, x) in &self.vector {
+        for &(feature, x) in vector {
             for at in weights.range(feature) {
                 let error = self.errors[usize::from(weights.nodes[at])];
                 if error.abs() > MIN_GRADIENT {
