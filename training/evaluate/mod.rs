@@ -34,6 +34,9 @@ pub(crate) struct Options {
     /// Writes a report with plots to this HTML file.
     #[arg(long)]
     pub(crate) report: Option<PathBuf>,
+    /// Writes every text with its best classes and their confidence to this tab-separated file.
+    #[arg(long)]
+    pub(crate) answers: Option<PathBuf>,
     /// Measures the held-out rows of this corpus too.
     #[arg(long)]
     pub(crate) corpus: Option<PathBuf>,
@@ -191,12 +194,30 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     errors(&classifier, &cases, &answers, options.errors);
     robustness::print(&robustness::measure(&classifier, &cases));
     speed(&classifier, &cases);
+    if let Some(path) = &options.answers {
+        write_answers(path, &cases, &answers)?;
+    }
     if let Some(path) = &options.report {
         let tallies: Vec<(String, Tally)> = tallies.into_iter().collect();
         let page = report::page(&format!("Model {}", info.version), &tallies, &reliability, &confusions)?;
         fs::write(path, page).with_context(|| path.display().to_string())?;
     }
     Ok(())
+}
+
+/// Writes a line for each text: set, language, name, right code, then best class and confidence at each depth.
+fn write_answers(path: &Path, cases: &[Case], answers: &[(Ranking, Option<Decision>)]) -> Result<()> {
+    let mut writer = csv::WriterBuilder::new().delimiter(b'\t').from_path(path)?;
+    for (case, (ranking, _)) in cases.iter().zip(answers) {
+        let mut fields = vec![case.set.clone(), case.language.clone(), case.name.clone(), case.code.to_string()];
+        for digits in DEPTHS {
+            let best = ranking.roll_up(digits).first().copied();
+            fields.push(best.map_or_else(String::new, |best| best.code.to_string()));
+            fields.push(best.map_or_else(String::new, |best| format!("{:.4}", best.confidence)));
+        }
+        writer.write_record(&fields)?;
+    }
+    writer.flush().with_context(|| path.display().to_string())
 }
 
 /// The held-out rows of a corpus as cases.

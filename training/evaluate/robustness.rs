@@ -14,13 +14,16 @@ const MIN_TYPO_LETTERS: usize = 6;
 const MIN_TYPO_WORDS: usize = 3;
 
 /// Kinds of spelling and how each respells a name; none when it does not apply.
-const SPELLINGS: [(&str, fn(&str) -> Option<String>); 5] = [
+const SPELLINGS: [(&str, Respell); 5] = [
     ("capital letters", capitals),
     ("umlauts as two letters", without_umlauts),
     ("dash for joint or blank", dash_apart),
     ("dash left out", dash_joined),
     ("two letters swapped in one word of three or more", typo),
 ];
+
+/// Respells a name; none when that kind of spelling does not apply to it.
+type Respell = fn(&str) -> Option<String>;
 
 /// Pairs and how many of them have the same heading first, by kind of spelling.
 pub(crate) type Kept = BTreeMap<&'static str, (usize, usize)>;
@@ -110,7 +113,7 @@ mod tests {
     #[test]
     fn names_are_respelt_as_described() {
         for (respell, name, expected) in [
-            (capitals as fn(&str) -> Option<String>, "Tee süß", Some("TEE SÜSS")),
+            (capitals as Respell, "Tee süß", Some("TEE SÜSS")),
             (without_umlauts, "Öl für Räder", Some("Oel fuer Raeder")),
             (dash_apart, "Baby-Schlafsack rot", Some("Baby schlafsack rot")),
             (dash_joined, "Baby-Schlafsack rot", Some("Babyschlafsack rot")),

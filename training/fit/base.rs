@@ -34,8 +34,9 @@ pub(crate) fn build(leaves: &[u32], samples: &[&Sample], vague: &[String], info:
     let skeleton = Classifier::from_bytes(skeleton)?;
     let mut vectors: Vec<Vec<(u32, f32)>> = samples.par_iter().map(|sample| skeleton.vector(&sample.text())).collect();
     // Character n-grams are learnt from rows of their own, since in the service they stand for unknown words alone.
-    let of_grams =
-        |sample: &&&Sample| sample.kind != SampleKind::Generated || sample.text_hash() % GENERATED_GRAM_SHARE == 0;
+    let of_grams = |sample: &&&Sample| {
+        sample.kind != SampleKind::Generated || sample.text_hash().is_multiple_of(GENERATED_GRAM_SHARE)
+    };
     let gram_samples: Vec<&Sample> = samples.iter().filter(of_grams).copied().collect();
     vectors.par_extend(gram_samples.par_iter().map(|sample| skeleton.gram_vector(&sample.name)));
     let all: Vec<&Sample> = samples.iter().copied().chain(gram_samples).collect();
