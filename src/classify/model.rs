@@ -23,7 +23,7 @@ use super::text::TEXT_VERSION;
 use crate::domain::ClassCode;
 
 /// Version of the layout of the file.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 const MAGIC: &[u8; 8] = b"VATCLASS";
 const HEADER: usize = 24;

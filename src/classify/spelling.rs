@@ -8,7 +8,7 @@ use super::table::Hash;
 /// Fewest letters of a word in which one may be wrong.
 const MIN_TYPO: usize = 5;
 /// Most letters of a word that is found by spelling; longer ones have too many spellings.
-const MAX_LETTERS: usize = 16;
+const MAX_LETTERS: usize = 20;
 /// Fewest letters by which a beginning stands for a word.
 const MIN_PREFIX: usize = 4;
 /// Fewest consonants that stand for a word.

@@ -12,11 +12,11 @@ use super::vocabulary::{self, Vocabulary};
 use super::{Sample, SampleKind};
 
 /// Most postings of a feature: those of the heaviest weights.
-const MAX_POSTINGS: usize = 400;
+const MAX_POSTINGS: usize = 320;
 /// Most rows of a class that are kept to compare with.
 const MAX_ROWS: usize = 16;
 /// Most bytes of a row's text that are kept to show.
-const MAX_ROW_TEXT: usize = 80;
+const MAX_ROW_TEXT: usize = 64;
 /// One in this many generated rows is learnt by its character n-grams too: they hold the same words again and again.
 const GENERATED_GRAM_SHARE: u64 = 4;
 /// Ids of features have this many bits in a row.
@@ -135,7 +135,7 @@ fn assemble(
     rows: &RowTable,
     info: &ModelInfo,
 ) -> Result<Vec<u8>> {
-    const { assert!(FORMAT_VERSION == 1, "the order of sections below is that of version 1") };
+    const { assert!(FORMAT_VERSION == 2, "the order of sections below is that of version 2") };
     let (features, postings) = postings(vocabulary, weights);
     let no_rows = vec![0; tree.nodes() + 1];
     let starts = if rows.starts.is_empty() { &no_rows } else { &rows.starts };

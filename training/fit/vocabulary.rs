@@ -26,7 +26,7 @@ const MIN_SHORT_COUNT: u32 = 4;
 const MIN_DOMINANCE: f32 = 0.6;
 
 /// The same for character n-grams.
-const MIN_GRAM_LINES: u32 = 2;
+const MIN_GRAM_LINES: u32 = 3;
 /// Headings in which a character n-gram may stand at most; commoner ones say little and cost much.
 const MAX_GRAM_HEADINGS: usize = 80;
 
