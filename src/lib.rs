@@ -2,5 +2,15 @@
 //!
 //! The rooms and who may enter them are drawn in ARCHITECTURE.md.
 
+pub mod app;
 pub mod classify;
+pub mod decision;
+pub mod demo;
 pub mod domain;
+pub mod embedded_postgres;
+pub mod http;
+pub mod jobs;
+pub mod pictures;
+pub mod reference;
+pub mod search;
+pub mod store;

@@ -1,2 +1,7 @@
-//! The service.
-fn main() {}
+//! The service and its subcommands.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    vat_classification::app::main()
+}

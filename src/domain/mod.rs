@@ -1,5 +1,27 @@
 //! What the service is about, as pure values and functions: no async, no I/O, no clock.
+//!
+//! The types of a product carry the field names of its JSON document, which is also how it is stored.
 
+pub mod access;
+pub mod applications;
+pub mod assignment;
+pub mod attributes;
+pub mod countries;
+pub mod customs_codes;
+pub mod fault;
+pub mod file_fault;
+pub mod filter;
+pub mod gtin;
+pub mod identity;
+pub mod merge_patch;
+pub mod nomenclature;
+pub mod product;
 pub mod product_class;
+pub mod validation;
+pub mod vat;
 
+pub use fault::Fault;
+pub use identity::{ProductId, ShopId};
+pub use nomenclature::Nomenclature;
+pub use product::{Details, Product};
 pub use product_class::{ClassCode, ProductClass, Segment, Taxonomy};

@@ -1,0 +1,47 @@
+//! The database of a program: the one that is named, or a private one.
+
+use anyhow::Context;
+
+use crate::app::settings::DatabaseSettings;
+use crate::embedded_postgres::EmbeddedPostgres;
+use crate::store::Store;
+
+/// A connected, migrated database.
+pub(super) struct Database {
+    pub store: Store,
+    private: Option<EmbeddedPostgres>,
+}
+
+impl Database {
+    pub(super) async fn open(settings: &DatabaseSettings) -> anyhow::Result<Database> {
+        let (url, private) = match &settings.database_url {
+            Some(url) => (url.clone(), None),
+            None => {
+                let private = EmbeddedPostgres::start(&settings.data_dir).await?;
+                (private.url(), Some(private))
+            }
+        };
+        let opened = async {
+            let store = Store::connect(&url).await.context("cannot connect to the database")?;
+            store.migrate().await.context("cannot bring the database's schema up to date")?;
+            anyhow::Ok(store)
+        };
+        match opened.await {
+            Ok(store) => Ok(Database { store, private }),
+            Err(error) => {
+                if let Some(private) = private {
+                    private.stop().await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Lets go of it; a private one that nobody else uses is stopped.
+    pub(super) async fn close(self) {
+        self.store.pool().close().await;
+        if let Some(private) = self.private {
+            private.stop().await;
+        }
+    }
+}

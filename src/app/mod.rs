@@ -1,0 +1,48 @@
+//! The programs: settings and subcommands, which put the rooms together.
+
+mod accounts;
+mod database;
+mod demonstration;
+mod logging;
+mod reindex;
+mod serve;
+mod settings;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use serve::Then;
+use settings::{Cli, Command};
+
+/// Reads the command line and runs what it asks for. Answers 0, or 1 with a message on stderr; wrong usage ends with 2.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            eprintln!("error: no runtime: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let done = runtime.block_on(async {
+        match cli.command {
+            None => serve::run(cli.serve, Then::Serve).await,
+            Some(Command::Serve(settings)) => serve::run(settings, Then::Serve).await,
+            Some(Command::Account { command }) => accounts::account(command).await,
+            Some(Command::Token { command }) => accounts::token(command).await,
+            Some(Command::Reindex { verify, database, search }) => reindex::run(verify, &database, &search).await,
+            Some(Command::Demo { url: Some(url), token: Some(token), serve }) => {
+                demonstration::remote(&url, &token, &serve).await
+            }
+            Some(Command::Demo { serve, .. }) => serve::run(serve, Then::Demonstrate).await,
+        }
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

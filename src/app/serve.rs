@@ -1,0 +1,184 @@
+//! The service: starts what it needs, serves, and stops in order.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::Context;
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::accounts::new_token;
+use crate::app::database::Database;
+use crate::app::settings::{ModelSettings, ServeSettings};
+use crate::app::{demonstration, logging};
+use crate::decision::Engine;
+use crate::embedded_postgres::DataDirLock;
+use crate::http::serve::{ServeLimits, serve};
+use crate::http::{AppState, BASE_PATH, Links, Wake, router};
+use crate::jobs;
+use crate::pictures::{Inspector, PictureStore};
+use crate::reference::Reference;
+use crate::search;
+
+/// The account that the first start makes, and the user of its token.
+const FIRST_ACCOUNT: &str = "demo";
+/// The model's file in the models directory.
+const MODEL_FILE: &str = "classifier.bin";
+/// Bounds of the latency histogram, in seconds.
+const LATENCY_BOUNDS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.0, 10.0];
+
+/// What happens once the service is ready.
+pub(super) enum Then {
+    /// Nothing but serving.
+    Serve,
+    /// The samples are loaded and shown.
+    Demonstrate,
+}
+
+pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<()> {
+    let began = Instant::now();
+    logging::start(&settings.log)?;
+    let data_dir = &settings.database.data_dir;
+    std::fs::create_dir_all(data_dir).with_context(|| format!("cannot make {}", data_dir.display()))?;
+    let _lock = match settings.database.database_url {
+        None => Some(DataDirLock::acquire(data_dir)?),
+        Some(_) => None,
+    };
+    let listener = TcpListener::bind(settings.bind_addr)
+        .await
+        .with_context(|| format!("cannot listen on {}", settings.bind_addr))?;
+    let address = listener.local_addr()?;
+    let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
+    let shutdown = CancellationToken::new();
+    stop_on_signals(shutdown.clone())?;
+
+    let models = settings.models.clone();
+    let loading = tokio::task::spawn_blocking(move || load_engine(&models));
+    let database = Database::open(&settings.database).await?;
+    let done = async {
+        let engine = Arc::new(loading.await.context("loading the model")??);
+        reload_on_signal(engine.clone())?;
+        let recorder = PrometheusBuilder::new()
+            .set_buckets_for_metric(Matcher::Full("http_request_seconds".to_owned()), &LATENCY_BOUNDS)?
+            .install_recorder()?;
+        let state = AppState {
+            store: database.store.clone(),
+            engine: engine.clone(),
+            search: search::Engine::new(&settings.search, &database.store)?,
+            search_deadline: settings.search.deadline(),
+            pictures: Arc::new(PictureStore::open(data_dir, &settings.pictures)?),
+            inspector: Arc::new(Inspector::new()),
+            links: Arc::new(Links::new(&public_url)),
+            wake: Wake::default(),
+            metrics: recorder,
+        };
+        let mut jobs = start_jobs(&state, &shutdown);
+        greet(&database, &public_url).await?;
+        if let Then::Demonstrate = then {
+            demonstration::start(&database, engine, address).await?;
+        }
+        tracing::info!(%address, seconds = began.elapsed().as_secs_f64(), "ready");
+        let report = serve(listener, router(state), ServeLimits::default(), shutdown.clone()).await;
+        tracing::info!(connections = report.accepted, cut = report.cut, "stopping");
+        shutdown.cancel();
+        while jobs.join_next().await.is_some() {}
+        anyhow::Ok(())
+    };
+    let done = done.await;
+    database.close().await;
+    done
+}
+
+/// Jobs that go on until the service stops; each finishes what it has in hand.
+fn start_jobs(state: &AppState, shutdown: &CancellationToken) -> JoinSet<()> {
+    let mut running = JoinSet::new();
+    let wake = state.wake.auto_assignment.clone();
+    running.spawn(jobs::auto_assignment::run(state.store.clone(), state.engine.clone(), wake, shutdown.clone()));
+    let wake = state.wake.projection.clone();
+    running.spawn(jobs::projection::run(state.store.clone(), state.search.clone(), wake, shutdown.clone()));
+    running.spawn(jobs::housekeeping::run(state.store.clone(), state.pictures.clone(), shutdown.clone()));
+    running
+}
+
+/// On the first start, makes an account and tells its token, which nobody can be told again.
+async fn greet(database: &Database, public_url: &str) -> anyhow::Result<()> {
+    let (token, hash) = new_token()?;
+    if !database.store.create_first_account(FIRST_ACCOUNT, FIRST_ACCOUNT, &hash).await? {
+        return Ok(());
+    }
+    let url = format!("{}{BASE_PATH}", public_url.trim_end_matches('/'));
+    println!(
+        "The account \"{FIRST_ACCOUNT}\" was made, with this ADMIN token. It is shown only now:\n\n    {token}\n\n\
+         Classify a product:\n\n\
+         curl -s {url}/classifications -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \\\n  \
+         -d '{{\"taxonomy\":\"TARIC\",\"items\":[{{\"languageAttributes\":{{\"de\":{{\"productName\":\"Herren T-Shirt Baumwolle\"}}}}}}]}}'\n"
+    );
+    Ok(())
+}
+
+fn load_engine(settings: &ModelSettings) -> anyhow::Result<Engine> {
+    let model = models_dir(settings)?.join(MODEL_FILE);
+    let reference = load_reference(settings)?;
+    Engine::load(&model, Arc::new(reference)).with_context(|| format!("the model {}", model.display()))
+}
+
+/// Loads taxonomies and VAT rules.
+pub(super) fn load_reference(settings: &ModelSettings) -> anyhow::Result<Reference> {
+    let facts = match &settings.taxonomy_dir {
+        Some(dir) => dir.clone(),
+        None => models_dir(settings)?,
+    };
+    Reference::load(&facts).with_context(|| format!("facts in {}", facts.display()))
+}
+
+fn models_dir(settings: &ModelSettings) -> anyhow::Result<PathBuf> {
+    match &settings.models_dir {
+        Some(dir) => Ok(dir.clone()),
+        None => find_models(),
+    }
+}
+
+/// `models` in the working directory, or beside the program, or beside the build directory that the program lies in.
+fn find_models() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe().unwrap_or_default();
+    let beside = program.ancestors().skip(1).take(4).map(|dir| dir.join("models"));
+    let found = std::iter::once(PathBuf::from("models")).chain(beside).find(|dir| has_model(dir));
+    found.context("there is no directory models with classifier.bin here; name it with MODELS_DIR")
+}
+
+fn has_model(dir: &Path) -> bool {
+    dir.join(MODEL_FILE).is_file()
+}
+
+fn stop_on_signals(shutdown: CancellationToken) -> anyhow::Result<()> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        shutdown.cancel();
+    });
+    Ok(())
+}
+
+/// SIGHUP takes the model file anew.
+fn reload_on_signal(engine: Arc<Engine>) -> anyhow::Result<()> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    tokio::spawn(async move {
+        while hangup.recv().await.is_some() {
+            let engine = engine.clone();
+            match tokio::task::spawn_blocking(move || engine.reload()).await {
+                Ok(Ok(info)) => tracing::info!(version = %info.version, "took the new model"),
+                Ok(Err(error)) => tracing::error!(%error, "the new model cannot be used; the old one stays"),
+                Err(error) => tracing::error!(%error, "the new model cannot be used; the old one stays"),
+            }
+        }
+    });
+    Ok(())
+}

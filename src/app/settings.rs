@@ -1,0 +1,195 @@
+//! Settings, each a flag and an environment variable, one documented struct per concern.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::domain::access::{Level, Plan};
+use crate::pictures::S3Settings;
+use crate::search;
+
+/// Stores merchants' products and finds the customs product class, and so the VAT rate, of each.
+#[derive(Debug, Parser)]
+#[command(name = "vat-classification", version, args_conflicts_with_subcommands = true)]
+pub(super) struct Cli {
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    #[command(flatten)]
+    pub serve: ServeSettings,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Serves requests; the default.
+    Serve(ServeSettings),
+    /// Accounts.
+    Account {
+        #[command(subcommand)]
+        command: AccountCommand,
+    },
+    /// Access tokens.
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
+    },
+    /// Builds the search index anew from the database, while the service goes on; or compares the two.
+    Reindex {
+        /// Compare index and database and print the differences; change nothing.
+        #[arg(long)]
+        verify: bool,
+        #[command(flatten)]
+        database: DatabaseSettings,
+        #[command(flatten)]
+        search: search::Settings,
+    },
+    /// Loads sample products and shows their classes: into a service that it starts and then keeps serving, or into
+    /// the running one that --url names.
+    Demo {
+        /// Address of a running service, such as http://127.0.0.1:8080.
+        #[arg(long, requires = "token")]
+        url: Option<String>,
+        /// Access token of level EDIT for it.
+        #[arg(long, requires = "url")]
+        token: Option<String>,
+        #[command(flatten)]
+        serve: ServeSettings,
+    },
+}
+
+/// Where data lies.
+#[derive(Clone, Debug, Args)]
+pub(super) struct DatabaseSettings {
+    /// PostgreSQL 14 or later, such as postgres://user:password@host/database. Without it the service starts a private
+    /// PostgreSQL of its own in the data directory.
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
+    pub database_url: Option<String>,
+    /// Directory of the private PostgreSQL and of pictures.
+    #[arg(long, env = "DATA_DIR", default_value = "./data")]
+    pub data_dir: PathBuf,
+}
+
+/// How the service serves.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ServeSettings {
+    #[command(flatten)]
+    pub database: DatabaseSettings,
+    /// Address to listen on.
+    #[arg(long, env = "BIND_ADDR", default_value = "127.0.0.1:8080")]
+    pub bind_addr: SocketAddr,
+    /// What URLs in answers begin with; default http://BIND_ADDR.
+    #[arg(long, env = "PUBLIC_URL")]
+    pub public_url: Option<String>,
+    #[command(flatten)]
+    pub models: ModelSettings,
+    #[command(flatten)]
+    pub search: search::Settings,
+    #[command(flatten)]
+    pub pictures: S3Settings,
+    #[command(flatten)]
+    pub log: LogSettings,
+}
+
+/// Where the classifier's model and the facts lie.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ModelSettings {
+    /// Directory with classifier.bin, taxonomy/ and vat/; default is the one shipped with the program.
+    #[arg(long, env = "MODELS_DIR")]
+    pub models_dir: Option<PathBuf>,
+    /// Directory with an operator's own taxonomy/ and vat/ instead.
+    #[arg(long, env = "TAXONOMY_DIR")]
+    pub taxonomy_dir: Option<PathBuf>,
+}
+
+/// How the service logs, on stderr.
+#[derive(Clone, Debug, Args)]
+pub(super) struct LogSettings {
+    /// text, or json: one object a line.
+    #[arg(long, env = "LOG_FORMAT", default_value = "text")]
+    pub log_format: LogFormat,
+    /// What is logged, such as info or warn,vat_classification=debug.
+    #[arg(long, env = "RUST_LOG", default_value = "info")]
+    pub log: String,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum AccountCommand {
+    /// Makes an account and prints its name.
+    Create {
+        /// 1 to 100 characters.
+        #[arg(value_parser = name)]
+        name: String,
+        /// UNLIMITED or FREE_TRIAL.
+        #[arg(long, default_value = "UNLIMITED", value_parser = plan)]
+        plan: Plan,
+        #[command(flatten)]
+        database: DatabaseSettings,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum TokenCommand {
+    /// Makes a token and prints it; it is not shown again.
+    Create {
+        /// The account.
+        #[arg(long)]
+        account: String,
+        /// The name that histories show; 1 to 100 characters.
+        #[arg(long, value_parser = name)]
+        user: String,
+        /// READ, EDIT or ADMIN.
+        #[arg(long, value_parser = level)]
+        level: Level,
+        /// Days until it expires, 1 to 36500; without it, never.
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+        expires_days: Option<u32>,
+        #[command(flatten)]
+        database: DatabaseSettings,
+    },
+    /// Ends a token.
+    Revoke {
+        /// The token.
+        token: String,
+        #[command(flatten)]
+        database: DatabaseSettings,
+    },
+}
+
+fn name(text: &str) -> Result<String, String> {
+    let characters = text.chars().count();
+    let printable = !text.chars().any(char::is_control);
+    if (1..=100).contains(&characters) && printable {
+        Ok(text.to_owned())
+    } else {
+        Err("1 to 100 printable characters".to_owned())
+    }
+}
+
+fn plan(text: &str) -> Result<Plan, String> {
+    Plan::from_name(text).ok_or_else(|| "UNLIMITED or FREE_TRIAL".to_owned())
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    Level::from_name(text).ok_or_else(|| "READ, EDIT or ADMIN".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent_and_serve_is_the_default() {
+        Cli::command().debug_assert();
+        let bare = Cli::try_parse_from(["vat-classification", "--bind-addr", "127.0.0.1:1"]).expect("serve");
+        assert!(bare.command.is_none() && bare.serve.bind_addr.port() == 1);
+        assert!(Cli::try_parse_from(["vat-classification", "account", "create", "shop", "--plan", "FREE"]).is_err());
+    }
+}

@@ -1,0 +1,225 @@
+//! From what is known of a product to its class in each taxonomy: customs codes first, then the text.
+//!
+//! Auto-assignment and `POST /classifications` both decide here, so that they never differ.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use chrono::NaiveDate;
+
+use crate::classify::{Classifier, Evidence, LanguageText, ModelError, ModelInfo, ProductText, Ranking, Scored};
+use crate::domain::assignment::{Status, Strategy};
+use crate::domain::customs_codes::{self, CodeEvidence};
+use crate::domain::{ClassCode, Details, ProductClass, Segment, Taxonomy};
+use crate::reference::Reference;
+
+/// Most words that are told for a candidate.
+pub const MAX_EVIDENCE_WORDS: usize = 8;
+
+/// A class found, and why.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// The class.
+    pub class: ProductClass,
+    /// What it follows from.
+    pub strategy: Strategy,
+    /// 0 to 1.
+    pub confidence: f32,
+    /// Whether every country's rate follows from it.
+    pub sufficient: bool,
+}
+
+/// What auto-assignment stores.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Verdict {
+    /// None when the evidence does not carry even a chapter.
+    pub found: Option<Found>,
+}
+
+impl Verdict {
+    /// The status that follows.
+    pub fn status(&self) -> Status {
+        Status::from_auto_assignment(self.found.is_some(), self.found.is_some_and(|found| found.sufficient))
+    }
+}
+
+/// A class that comes into question.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// Its code.
+    pub code: ClassCode,
+    /// 0 to 1.
+    pub confidence: f32,
+    /// The words, or the customs code, that spoke for it, the strongest first.
+    pub evidence: Vec<Evidence>,
+}
+
+/// The answer about one product in one taxonomy, with its reasons.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    /// What auto-assignment would store.
+    pub verdict: Verdict,
+    /// What the customs codes say, where there are any.
+    pub codes: Option<CodeEvidence>,
+    /// The best classes, the best first; disjoint.
+    pub candidates: Vec<Candidate>,
+}
+
+/// The classifier and the facts, ready to decide.
+pub struct Engine {
+    model_path: PathBuf,
+    classifier: ArcSwap<Classifier>,
+    reference: Arc<Reference>,
+}
+
+/// What the classifier reads of a product.
+fn text(details: &Details) -> ProductText<'_> {
+    let languages = details.languages().map(|(language, texts)| LanguageText {
+        language,
+        name: texts.product_name.as_deref(),
+        description: texts.product_description.as_deref(),
+        tags: texts.product_tags.as_deref().unwrap_or_default(),
+    });
+    ProductText { languages: languages.collect() }
+}
+
+impl Engine {
+    /// Loads the model beside facts that are loaded already.
+    ///
+    /// # Errors
+    /// When the model cannot be used.
+    pub fn load(model_path: &Path, reference: Arc<Reference>) -> Result<Engine, ModelError> {
+        let classifier = ArcSwap::from_pointee(Classifier::load(model_path)?);
+        Ok(Engine { model_path: model_path.to_owned(), classifier, reference })
+    }
+
+    /// Takes the model file anew; the one in use stays when it cannot be used.
+    ///
+    /// # Errors
+    /// When the model cannot be used.
+    pub fn reload(&self) -> Result<ModelInfo, ModelError> {
+        let classifier = Classifier::load(&self.model_path)?;
+        let info = classifier.info().clone();
+        self.classifier.store(Arc::new(classifier));
+        Ok(info)
+    }
+
+    /// The model in use.
+    pub fn model(&self) -> ModelInfo {
+        self.classifier.load().info().clone()
+    }
+
+    /// Taxonomies and VAT rules.
+    pub fn reference(&self) -> &Reference {
+        &self.reference
+    }
+
+    /// Decides for the taxonomies named, in their order.
+    pub fn decide(&self, details: &Details, taxonomies: &[Taxonomy], today: NaiveDate) -> Vec<Verdict> {
+        let classifier = self.classifier.load();
+        let mut ranking = None;
+        let mut decide = |taxonomy: &Taxonomy| {
+            if let Some(evidence) = self.codes(details, *taxonomy) {
+                return self.verdict(*taxonomy, evidence.code, Strategy::CustomsCode, evidence.confidence, today);
+            }
+            let ranking = ranking.get_or_insert_with(|| classifier.rank(&text(details)));
+            self.from_text(&classifier, ranking, *taxonomy, today)
+        };
+        taxonomies.iter().map(&mut decide).collect()
+    }
+
+    /// Decides for one taxonomy and tells the reasons: at most `limit` candidates, cut to `digits` where given.
+    pub fn explain(
+        &self,
+        details: &Details,
+        taxonomy: Taxonomy,
+        digits: Option<usize>,
+        limit: usize,
+        today: NaiveDate,
+    ) -> Explained {
+        let classifier = self.classifier.load();
+        let text = text(details);
+        let ranking = classifier.rank(&text);
+        let codes = self.codes(details, taxonomy);
+        let verdict = match &codes {
+            Some(evidence) => self.verdict(taxonomy, evidence.code, Strategy::CustomsCode, evidence.confidence, today),
+            None => self.from_text(&classifier, &ranking, taxonomy, today),
+        };
+        let given = codes.as_ref().map(|evidence| {
+            let code = digits.map_or(evidence.code, |digits| evidence.code.prefix(digits));
+            (Scored { code, confidence: evidence.confidence }, given_code(details, evidence.field))
+        });
+        let rest = 1.0 - given.as_ref().map_or(0.0, |(scored, _)| scored.confidence);
+        let ranked = match digits {
+            Some(digits) => ranking.roll_up(digits),
+            None => ranking.candidates.clone(),
+        };
+        let mut candidates: Vec<Candidate> = Vec::new();
+        if let Some((scored, code)) = &given {
+            let evidence = vec![Evidence { word: code.clone(), weight: scored.confidence }];
+            candidates.push(Candidate { code: scored.code, confidence: scored.confidence, evidence });
+        }
+        let apart = |code: &ClassCode| {
+            given.as_ref().is_none_or(|(own, _)| !code.is_under(&own.code) && !own.code.is_under(code))
+        };
+        for scored in ranked.iter().filter(|scored| apart(&scored.code)).take(limit.saturating_sub(candidates.len())) {
+            let evidence = classifier.explain(&text, scored.code, MAX_EVIDENCE_WORDS);
+            candidates.push(Candidate { code: scored.code, confidence: scored.confidence * rest, evidence });
+        }
+        candidates.truncate(limit);
+        Explained { verdict, codes, candidates }
+    }
+
+    /// The class that a client means: known to the taxonomy, in its canonical form, with a segment that it has.
+    ///
+    /// # Errors
+    /// Says what is unknown about it.
+    pub fn class(&self, taxonomy: Taxonomy, sent: ProductClass) -> Result<ProductClass, String> {
+        let nomenclature = self.reference.nomenclature(taxonomy);
+        let known = nomenclature.canonical(sent.code).filter(|code| nomenclature.contains(*code));
+        let code = known.ok_or_else(|| format!("{} is no class of {taxonomy}", sent.code))?;
+        if sent.segment != Segment::PLAIN && !self.reference.vat.defines_segment(taxonomy, code, sent.segment) {
+            return Err(format!("the class {code} of {taxonomy} has no segment {}", sent.segment));
+        }
+        Ok(ProductClass { code, segment: sent.segment })
+    }
+
+    /// Whether every country's rate follows from a class on a day.
+    pub fn is_sufficient(&self, taxonomy: Taxonomy, class: ProductClass, day: NaiveDate) -> bool {
+        self.reference.vat.is_sufficient(self.reference.nomenclature(taxonomy), class, day)
+    }
+
+    fn codes(&self, details: &Details, taxonomy: Taxonomy) -> Option<CodeEvidence> {
+        customs_codes::evidence(details.customs_codes.as_ref()?, self.reference.nomenclature(taxonomy))
+    }
+
+    fn from_text(&self, classifier: &Classifier, ranking: &Ranking, taxonomy: Taxonomy, today: NaiveDate) -> Verdict {
+        match classifier.decide(ranking) {
+            Some(decided) => self.verdict(taxonomy, decided.code, Strategy::Description, decided.confidence, today),
+            None => Verdict::default(),
+        }
+    }
+
+    fn verdict(
+        &self,
+        taxonomy: Taxonomy,
+        code: ClassCode,
+        strategy: Strategy,
+        confidence: f32,
+        today: NaiveDate,
+    ) -> Verdict {
+        let nomenclature = self.reference.nomenclature(taxonomy);
+        // The classifier knows the Harmonized System; an operator's own taxonomy may lack a class of it.
+        let Some(code) = nomenclature.canonical(code) else { return Verdict::default() };
+        let class = ProductClass::plain(code);
+        let sufficient = self.is_sufficient(taxonomy, class, today);
+        Verdict { found: Some(Found { class, strategy, confidence, sufficient }) }
+    }
+}
+
+/// A customs code as the merchant gave it.
+fn given_code(details: &Details, field: &str) -> String {
+    let mut codes = details.customs_codes.iter().flat_map(|codes| codes.given());
+    codes.find(|(known, _)| *known == field).map(|(_, code)| code.to_owned()).unwrap_or_default()
+}

@@ -1,0 +1,217 @@
+//! The life of an assignment: one pure function from state and action to the next state.
+
+/// Where an assignment stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    /// No product class.
+    Unassigned,
+    /// A class sufficient for the VAT rates of all supported countries, not yet seen by a person.
+    Assigned,
+    /// As assigned, and seen by a person.
+    Approved,
+    /// An insufficient class, or one that needs work after a person saw it.
+    Rejected,
+    /// Not to be processed, for reasons of compliance.
+    Denied,
+}
+
+impl Status {
+    /// Every status.
+    pub const ALL: [Status; 5] =
+        [Status::Unassigned, Status::Assigned, Status::Approved, Status::Rejected, Status::Denied];
+
+    /// The name in queries, answers and the database.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Status::Unassigned => "UNASSIGNED",
+            Status::Assigned => "ASSIGNED",
+            Status::Approved => "APPROVED",
+            Status::Rejected => "REJECTED",
+            Status::Denied => "DENIED",
+        }
+    }
+
+    /// The status of that name.
+    pub fn from_name(name: &str) -> Option<Status> {
+        Status::ALL.into_iter().find(|status| status.name() == name)
+    }
+
+    /// The status that auto-assignment gives, by whether it found a class and whether that one is sufficient.
+    /// A person's status, APPROVED, is never among them.
+    pub const fn from_auto_assignment(found: bool, sufficient: bool) -> Status {
+        match (found, sufficient) {
+            (false, _) => Status::Unassigned,
+            (true, false) => Status::Rejected,
+            (true, true) => Status::Assigned,
+        }
+    }
+}
+
+/// How the class in force was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strategy {
+    /// From the product's texts.
+    Description,
+    /// From its customs codes.
+    CustomsCode,
+    /// By a person.
+    Manual,
+}
+
+impl Strategy {
+    /// The name in answers and in the database.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Strategy::Description => "DESCRIPTION",
+            Strategy::CustomsCode => "CUSTOMS-CODE",
+            Strategy::Manual => "MANUAL",
+        }
+    }
+}
+
+/// What a person does with an assignment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Gives it a product class.
+    Assign,
+    /// Confirms the class that auto-assignment found.
+    Approve,
+    /// Marks it as in need of work.
+    Reject,
+    /// Takes it out of processing for compliance.
+    Deny,
+    /// Takes a denial back.
+    Reconfirm,
+    /// Takes the class away.
+    Unassign,
+}
+
+impl Action {
+    /// Every action.
+    pub const ALL: [Action; 6] =
+        [Action::Assign, Action::Approve, Action::Reject, Action::Deny, Action::Reconfirm, Action::Unassign];
+
+    /// The name in queries and in the history.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Action::Assign => "ASSIGN",
+            Action::Approve => "APPROVE",
+            Action::Reject => "REJECT",
+            Action::Deny => "DENY",
+            Action::Reconfirm => "RECONFIRM",
+            Action::Unassign => "UNASSIGN",
+        }
+    }
+
+    /// The action of that name.
+    pub fn from_name(name: &str) -> Option<Action> {
+        Action::ALL.into_iter().find(|action| action.name() == name)
+    }
+}
+
+/// What becomes of the product class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClassChange {
+    /// It stays as it is, or absent.
+    Keep,
+    /// The class given with the action takes its place.
+    Set,
+    /// It is removed.
+    Clear,
+}
+
+/// The action is not allowed in the state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} is not allowed while the assignment is {}", action.name(), status.name())]
+pub struct NotAllowed {
+    /// The state.
+    pub status: Status,
+    /// The action.
+    pub action: Action,
+}
+
+/// The state after an action; `sufficient` speaks of the class given with ASSIGN and of nothing else.
+///
+/// DENIED stands for compliance: only RECONFIRM, and DENY once more, leave from it.
+///
+/// # Errors
+/// When the action is not allowed in that state.
+pub fn transition(status: Status, action: Action, sufficient: bool) -> Result<(Status, ClassChange), NotAllowed> {
+    let allowed = match action {
+        Action::Approve => status == Status::Assigned,
+        Action::Reconfirm => status == Status::Denied,
+        Action::Deny => true,
+        Action::Assign | Action::Reject | Action::Unassign => status != Status::Denied,
+    };
+    if !allowed {
+        return Err(NotAllowed { status, action });
+    }
+    Ok(match action {
+        Action::Assign if sufficient => (Status::Approved, ClassChange::Set),
+        Action::Assign => (Status::Rejected, ClassChange::Set),
+        Action::Approve => (Status::Approved, ClassChange::Keep),
+        Action::Reject | Action::Reconfirm => (Status::Rejected, ClassChange::Keep),
+        Action::Deny => (Status::Denied, ClassChange::Keep),
+        Action::Unassign => (Status::Unassigned, ClassChange::Clear),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows: action; then for each status in the order of `Status::ALL` the status after it, `-` where it is refused,
+    /// and `sufficient/insufficient` where they differ.
+    const TABLE: &str = "
+        ASSIGN    APPROVED/REJECTED APPROVED/REJECTED APPROVED/REJECTED APPROVED/REJECTED -
+        APPROVE   -                 APPROVED          -                 -                 -
+        REJECT    REJECTED          REJECTED          REJECTED          REJECTED          -
+        DENY      DENIED            DENIED            DENIED            DENIED            DENIED
+        RECONFIRM -                 -                 -                 -                 REJECTED
+        UNASSIGN  UNASSIGNED        UNASSIGNED        UNASSIGNED        UNASSIGNED        -
+    ";
+
+    #[test]
+    fn every_state_action_and_sufficiency_is_in_the_table() {
+        let mut seen = 0;
+        for row in TABLE.trim().lines() {
+            let mut cells = row.split_whitespace();
+            let action = cells.next().and_then(Action::from_name).expect("an action");
+            for status in Status::ALL {
+                let cell = cells.next().expect("a cell for every status");
+                for sufficient in [true, false] {
+                    let wanted = match cell.split_once('/') {
+                        Some((yes, no)) => {
+                            if sufficient {
+                                yes
+                            } else {
+                                no
+                            }
+                        }
+                        None => cell,
+                    };
+                    let class = match action {
+                        Action::Assign => ClassChange::Set,
+                        Action::Unassign => ClassChange::Clear,
+                        _ => ClassChange::Keep,
+                    };
+                    let expected = match Status::from_name(wanted) {
+                        Some(next) => Ok((next, class)),
+                        None => Err(NotAllowed { status, action }),
+                    };
+                    assert_eq!(transition(status, action, sufficient), expected, "{status:?} {action:?} {sufficient}");
+                    seen += 1;
+                }
+            }
+        }
+        assert_eq!(seen, Action::ALL.len() * Status::ALL.len() * 2);
+    }
+
+    #[test]
+    fn auto_assignment_never_approves() {
+        assert_eq!(Status::from_auto_assignment(false, true), Status::Unassigned);
+        assert_eq!(Status::from_auto_assignment(false, false), Status::Unassigned);
+        assert_eq!(Status::from_auto_assignment(true, false), Status::Rejected);
+        assert_eq!(Status::from_auto_assignment(true, true), Status::Assigned);
+    }
+}

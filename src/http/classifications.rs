@@ -1,0 +1,303 @@
+//! Classifying without storing, and the list of candidates that answers show.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use chrono::Utc;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::classify::Evidence;
+use crate::decision::{Candidate, Engine, Explained};
+use crate::domain::nomenclature::Labels;
+use crate::domain::product::{CustomsCodes, Details, LanguageAttributes, Product};
+use crate::domain::validation::{self, Declarations};
+use crate::domain::{ClassCode, Fault, ShopId, Taxonomy};
+use crate::http::assignments::{ClassFields, rounded};
+use crate::http::body::{JsonBody, bad, typed};
+use crate::http::error::ApiError;
+use crate::http::state::AppState;
+use crate::store::StoreError;
+use crate::store::accounts::Caller;
+
+/// Most items of a request.
+pub(super) const MAX_ITEMS: usize = 1_000;
+/// Most candidates of an item.
+pub(super) const MAX_CANDIDATES: usize = 20;
+/// Candidates of an item when `limit` is absent.
+const DEFAULT_CANDIDATES: usize = 5;
+/// Depths at which candidates may be asked for.
+const DEPTHS: [usize; 5] = [2, 4, 6, 8, 10];
+
+/// What is to be classified.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ClassificationBody {
+    /// TARIC, TARES or UKGT.
+    taxonomy: String,
+    /// 2, 4, 6, 8 or 10: the depth of candidates. Absent: as deep as the evidence carries.
+    digits: Option<usize>,
+    /// 1 to 20 candidates for each item; default 5.
+    #[schema(minimum = 1, maximum = 20)]
+    limit: Option<usize>,
+    /// 1 to 1,000.
+    #[schema(min_items = 1, max_items = 1000)]
+    items: Vec<ClassificationItem>,
+}
+
+/// A product to classify.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ClassificationItem {
+    /// Comes back with the answer.
+    id: Option<String>,
+    /// Texts by language code, as of a product.
+    language_attributes: Option<BTreeMap<String, LanguageAttributes>>,
+    /// Customs codes, as of a product.
+    customs_codes: Option<CustomsCodes>,
+}
+
+/// The answers, in the order of the items.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ClassificationAnswer {
+    items: Vec<ClassifiedItem>,
+    model: ModelAnswer,
+}
+
+/// The model that answered.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ModelAnswer {
+    /// Its version.
+    version: String,
+    /// The checksum of the corpus that it was trained on.
+    corpus: String,
+}
+
+/// What was found of an item.
+#[derive(Serialize, ToSchema)]
+pub(super) struct ClassifiedItem {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    decision: DecisionAnswer,
+    /// The best classes, the best first.
+    candidates: Vec<CandidateAnswer>,
+}
+
+/// What auto-assignment would store.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DecisionAnswer {
+    /// UNASSIGNED, REJECTED or ASSIGNED.
+    assignment_status: &'static str,
+    /// DESCRIPTION, CUSTOMS-CODE or null.
+    #[schema(required = true)]
+    strategy: Option<&'static str>,
+    #[serde(flatten)]
+    class: ClassFields,
+    /// 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confidence: Option<f64>,
+}
+
+/// A class that comes into question.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CandidateAnswer {
+    /// Its code.
+    product_class_code: String,
+    /// 0 to 1.
+    confidence: f64,
+    /// What it is called.
+    labels: LabelsAnswer,
+    /// Classes from the chapter down to it, where an assignment shows them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    path: Vec<PathStep>,
+    /// The words, or the customs code, that spoke for it, the strongest first.
+    evidence: Vec<EvidenceAnswer>,
+}
+
+/// A name in both languages.
+#[derive(Serialize, ToSchema)]
+pub(super) struct LabelsAnswer {
+    /// German.
+    pub(super) de: String,
+    /// English.
+    pub(super) en: String,
+}
+
+/// A class above another.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PathStep {
+    pub(super) product_class_code: String,
+    pub(super) labels: LabelsAnswer,
+}
+
+/// A word that spoke for a class.
+#[derive(Serialize, ToSchema)]
+pub(super) struct EvidenceAnswer {
+    word: String,
+    /// How much; the greater the more.
+    weight: f64,
+}
+
+/// Candidates with the model that ranked them.
+pub(super) struct CandidateList {
+    /// The best classes, the best first.
+    pub(super) candidates: Vec<CandidateAnswer>,
+    /// The model that ranked them.
+    pub(super) model: ModelAnswer,
+    /// How the customs codes were read, where there are any.
+    pub(super) customs_code_reason: Option<CodeReason>,
+}
+
+/// How customs codes were read.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CodeReason {
+    /// The field that decided.
+    field: String,
+    /// The class it led to.
+    product_class_code: String,
+    /// How it led there.
+    reason: &'static str,
+    /// Fields that speak for other classes.
+    conflicts: Vec<CodeConflict>,
+}
+
+/// A code that speaks for another class.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CodeConflict {
+    field: String,
+    product_class_code: String,
+}
+
+fn model(engine: &Engine) -> ModelAnswer {
+    let info = engine.model();
+    ModelAnswer { version: info.version, corpus: info.corpus }
+}
+
+/// The path of labels down to a class; its last step is the class itself, or the nearest that has a label.
+pub(super) fn path(engine: &Engine, taxonomy: Taxonomy, code: ClassCode) -> Vec<PathStep> {
+    let steps = engine.reference().nomenclature(taxonomy).path(code).into_iter();
+    let step = |(code, labels): (ClassCode, Labels<'_>)| PathStep {
+        product_class_code: code.to_string(),
+        labels: LabelsAnswer { de: labels.de.to_owned(), en: labels.en.to_owned() },
+    };
+    steps.map(step).collect()
+}
+
+fn candidate_answers(engine: &Engine, taxonomy: Taxonomy, explained: &Explained, paths: bool) -> Vec<CandidateAnswer> {
+    let word = |evidence: &Evidence| EvidenceAnswer { word: evidence.word.clone(), weight: rounded(evidence.weight) };
+    let answer = |candidate: &Candidate| {
+        let path = path(engine, taxonomy, candidate.code);
+        let (de, en) = path.last().map(|step| (step.labels.de.clone(), step.labels.en.clone())).unwrap_or_default();
+        CandidateAnswer {
+            product_class_code: candidate.code.to_string(),
+            confidence: rounded(candidate.confidence),
+            labels: LabelsAnswer { de, en },
+            path: if paths { path } else { Vec::new() },
+            evidence: candidate.evidence.iter().map(word).collect(),
+        }
+    };
+    explained.candidates.iter().map(answer).collect()
+}
+
+/// The candidates of an assignment.
+pub(super) fn candidate_list(engine: &Engine, taxonomy: Taxonomy, explained: Explained) -> CandidateList {
+    let field = |field: &str| format!("productDetails.customsCodes.{field}");
+    CandidateList {
+        candidates: candidate_answers(engine, taxonomy, &explained, true),
+        model: model(engine),
+        customs_code_reason: explained.codes.map(|codes| CodeReason {
+            field: field(codes.field),
+            product_class_code: codes.code.to_string(),
+            reason: codes.reason.text(),
+            conflicts: codes
+                .conflicts
+                .iter()
+                .map(|(other, code)| CodeConflict { field: field(other), product_class_code: code.to_string() })
+                .collect(),
+        }),
+    }
+}
+
+fn check(body: &ClassificationBody) -> Result<Taxonomy, ApiError> {
+    let mut faults = Vec::new();
+    let taxonomy = Taxonomy::from_name(&body.taxonomy);
+    if taxonomy.is_none() {
+        faults.push(Fault::at("taxonomy", "UNKNOWN_TAXONOMY", "taxonomy is one of TARIC, TARES, UKGT"));
+    }
+    if body.digits.is_some_and(|digits| !DEPTHS.contains(&digits)) {
+        faults.push(Fault::at("digits", "MALFORMED", "digits is one of 2, 4, 6, 8, 10"));
+    }
+    if body.limit.is_some_and(|limit| !(1..=MAX_CANDIDATES).contains(&limit)) {
+        faults.push(Fault::at("limit", "MALFORMED", format!("limit is from 1 to {MAX_CANDIDATES}")));
+    }
+    if !(1..=MAX_ITEMS).contains(&body.items.len()) {
+        faults.push(Fault::at("items", "MALFORMED", format!("items are from 1 to {MAX_ITEMS}")));
+    }
+    match taxonomy {
+        Some(taxonomy) if faults.is_empty() => Ok(taxonomy),
+        _ => Err(bad(faults)),
+    }
+}
+
+#[utoipa::path(post, path = "/classifications", tag = "Classification", operation_id = "classify",
+    description = "Classifies products without storing anything, as auto-assignment would.",
+    request_body = ClassificationBody,
+    responses((status = 200, description = "Decisions and candidates, in the order of the items.", body = ClassificationAnswer)))]
+pub(super) async fn classify(
+    State(state): State<AppState>,
+    caller: Caller,
+    JsonBody(body): JsonBody,
+) -> Result<Json<ClassificationAnswer>, ApiError> {
+    let body: ClassificationBody = typed(body)?;
+    let taxonomy = check(&body)?;
+    let limit = body.limit.unwrap_or(DEFAULT_CANDIDATES);
+    let digits = body.digits;
+    let mut items = Vec::with_capacity(body.items.len());
+    let mut faults = Vec::new();
+    for (index, item) in body.items.into_iter().enumerate() {
+        let product_details = Details {
+            language_attributes: item.language_attributes,
+            customs_codes: item.customs_codes,
+            ..Details::default()
+        };
+        let product = Product { shop_ids: Vec::new(), product_details };
+        for mut fault in validation::faults(&product, ShopId::GLOBAL, &Declarations::new()) {
+            let field = fault.field.take().unwrap_or_default();
+            let field = field.strip_prefix("productDetails.").unwrap_or(&field);
+            fault.field = Some(format!("items[{index}].{field}"));
+            faults.push(fault);
+        }
+        items.push((item.id, product.product_details));
+    }
+    if !faults.is_empty() {
+        return Err(StoreError::Unprocessable(faults).into());
+    }
+    state.store.charge_checks(&caller, items.len()).await?;
+    let engine = state.engine.clone();
+    let answer = move || {
+        let today = Utc::now().date_naive();
+        let answer = |(id, details): (Option<String>, Details)| {
+            let explained = engine.explain(&details, taxonomy, digits, limit, today);
+            let found = explained.verdict.found;
+            ClassifiedItem {
+                id,
+                decision: DecisionAnswer {
+                    assignment_status: explained.verdict.status().name(),
+                    strategy: found.map(|found| found.strategy.name()),
+                    class: ClassFields::new(taxonomy, found.map(|found| found.class), found.is_some()),
+                    confidence: found.map(|found| rounded(found.confidence)),
+                },
+                candidates: candidate_answers(&engine, taxonomy, &explained, false),
+            }
+        };
+        ClassificationAnswer { items: items.into_iter().map(answer).collect(), model: model(&engine) }
+    };
+    let answered = tokio::task::spawn_blocking(answer).await;
+    answered.map(Json).map_err(|error| ApiError::Internal(format!("classification: {error}")))
+}

@@ -1,0 +1,339 @@
+//! The error table: every error that a client can see, in one place.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::body::Body;
+use axum::http::{HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use chrono::{SecondsFormat, Utc};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::domain::Fault;
+use crate::search::SearchError;
+use crate::store::StoreError;
+
+/// When a client may ask again after a search that failed.
+const SEARCH_RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// Most failing items that one answer names.
+const MAX_FAULTS_TOLD: usize = 1_000;
+
+/// Why a request was not done; it changed nothing.
+#[derive(Debug)]
+pub enum ApiError {
+    /// Malformed.
+    BadRequest(String, Vec<Fault>),
+    /// Without a credential that is in force.
+    Unauthorized(&'static str),
+    /// With a credential that may not do this.
+    Forbidden(&'static str),
+    /// About something that does not exist.
+    NotFound(String, Vec<Fault>),
+    /// With a method that the path does not have.
+    MethodNotAllowed,
+    /// Not sent in time.
+    RequestTimeout,
+    /// About a state that has passed.
+    Conflict(String, Vec<Fault>, Option<i64>),
+    /// Too large.
+    PayloadTooLarge(String),
+    /// In a format that is not understood.
+    UnsupportedMediaType(String),
+    /// Well-formed and wrong.
+    Unprocessable(String, Vec<Fault>),
+    /// Beyond the plan's limit; how long until it begins anew.
+    LimitExceeded(String, Duration),
+    /// A search that took longer than its deadline.
+    SearchTooSlow,
+    /// A search without a search engine.
+    SearchUnavailable,
+    /// A service that is not ready.
+    NotReady(String),
+    /// Our own mistake; the text goes to the log only.
+    Internal(String),
+}
+
+/// The body of every error.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ErrorBody {
+    /// The HTTP status by name.
+    #[schema(example = "UNPROCESSABLE_ENTITY")]
+    pub status: &'static str,
+    /// The kind of error.
+    #[schema(example = "INVALID_DATA_EXCEPTION")]
+    pub code: &'static str,
+    /// What is wrong, in words.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// When, in ISO 8601.
+    pub timestamp: String,
+    /// The path of the request.
+    pub path: String,
+    /// The id of the request, also sent as `X-Request-Id`.
+    pub instance: String,
+    /// The version now in force, where a stale one was sent for a single object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current_version: Option<i64>,
+    /// Every failing item.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub errors: Vec<Fault>,
+}
+
+/// An error on its way out; the outermost layer adds the path and the id of the request.
+#[derive(Clone, Debug)]
+pub(super) struct Pending(ErrorBody);
+
+impl ApiError {
+    /// Malformed as a whole.
+    pub fn malformed(message: impl Into<String>) -> ApiError {
+        ApiError::BadRequest(message.into(), Vec::new())
+    }
+
+    /// Malformed at one place.
+    pub fn malformed_at(field: &str, message: impl Into<String>) -> ApiError {
+        let message = message.into();
+        ApiError::BadRequest(format!("{field}: {message}"), vec![Fault::at(field, "MALFORMED", message)])
+    }
+
+    /// Status, `status` and `code` fields.
+    fn table(&self) -> (StatusCode, &'static str, &'static str) {
+        match self {
+            ApiError::BadRequest(..) => (StatusCode::BAD_REQUEST, "BAD_REQUEST", "BadRequest"),
+            ApiError::Unauthorized(_) => (StatusCode::UNAUTHORIZED, "UNAUTHORIZED", "Unauthorized"),
+            ApiError::Forbidden(_) => (StatusCode::FORBIDDEN, "FORBIDDEN", "Forbidden"),
+            ApiError::NotFound(..) => (StatusCode::NOT_FOUND, "NOT_FOUND", "NotFound"),
+            ApiError::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", "MethodNotAllowed"),
+            ApiError::RequestTimeout => (StatusCode::REQUEST_TIMEOUT, "REQUEST_TIMEOUT", "RequestTimeout"),
+            ApiError::Conflict(..) => (StatusCode::CONFLICT, "CONFLICT", "CONFLICT_ENTITY_MODIFIED"),
+            ApiError::PayloadTooLarge(_) => (StatusCode::PAYLOAD_TOO_LARGE, "PAYLOAD_TOO_LARGE", "PAYLOAD_TOO_LARGE"),
+            ApiError::UnsupportedMediaType(_) => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "UNSUPPORTED_MEDIA_TYPE", "UNSUPPORTED_MEDIA_TYPE")
+            }
+            ApiError::Unprocessable(..) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, "UNPROCESSABLE_ENTITY", "INVALID_DATA_EXCEPTION")
+            }
+            ApiError::LimitExceeded(..) => (StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS", "LIMIT_EXCEEDED"),
+            ApiError::SearchTooSlow => (StatusCode::SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", "SearchTooSlow"),
+            ApiError::SearchUnavailable => {
+                (StatusCode::SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", "SearchUnavailable")
+            }
+            ApiError::NotReady(_) => (StatusCode::SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", "NotReady"),
+            ApiError::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_SERVER_ERROR", "InternalError"),
+        }
+    }
+
+    /// The error that stands for a status which the framework answered by itself.
+    fn from_status(status: StatusCode, text: String) -> ApiError {
+        match status {
+            StatusCode::NOT_FOUND => ApiError::NotFound("there is nothing at this path".to_owned(), Vec::new()),
+            StatusCode::METHOD_NOT_ALLOWED => ApiError::MethodNotAllowed,
+            StatusCode::REQUEST_TIMEOUT => ApiError::RequestTimeout,
+            StatusCode::PAYLOAD_TOO_LARGE => ApiError::PayloadTooLarge(text),
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => ApiError::UnsupportedMediaType(text),
+            status if status.is_client_error() => ApiError::malformed(text),
+            status => ApiError::Internal(format!("answered {status}: {text}")),
+        }
+    }
+
+    fn body(self) -> ErrorBody {
+        let (_, status, code) = self.table();
+        let mut body = ErrorBody {
+            status,
+            code,
+            message: String::new(),
+            detail: None,
+            timestamp: Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true),
+            path: String::new(),
+            instance: String::new(),
+            current_version: None,
+            errors: Vec::new(),
+        };
+        match self {
+            ApiError::BadRequest(message, faults)
+            | ApiError::NotFound(message, faults)
+            | ApiError::Unprocessable(message, faults) => (body.message, body.errors) = (message, faults),
+            ApiError::Conflict(message, faults, current_version) => {
+                (body.message, body.errors, body.current_version) = (message, faults, current_version);
+            }
+            ApiError::Unauthorized(message) | ApiError::Forbidden(message) => body.message = message.to_owned(),
+            ApiError::MethodNotAllowed => body.message = "this path does not have that method".to_owned(),
+            ApiError::RequestTimeout => body.message = "the request did not arrive in time".to_owned(),
+            ApiError::PayloadTooLarge(message)
+            | ApiError::UnsupportedMediaType(message)
+            | ApiError::NotReady(message) => body.message = message,
+            ApiError::LimitExceeded(message, wait) => {
+                body.detail = Some(format!("The count begins anew in {} seconds.", wait.as_secs()));
+                body.message = message;
+            }
+            ApiError::SearchTooSlow => {
+                body.message = "the search took too long".to_owned();
+                body.detail = Some("Narrow the search: longer values are found faster.".to_owned());
+            }
+            ApiError::SearchUnavailable => body.message = "the search engine does not answer".to_owned(),
+            ApiError::Internal(_) => {
+                body.message = "something went wrong here; the log has more under this instance".to_owned();
+            }
+        }
+        if body.errors.len() > MAX_FAULTS_TOLD {
+            body.detail = Some(format!("{} items fail; the first {MAX_FAULTS_TOLD} are named.", body.errors.len()));
+            body.errors.truncate(MAX_FAULTS_TOLD);
+        }
+        body
+    }
+}
+
+/// The fault's words, where there is only one; else how many there are.
+fn summary(faults: &[Fault], what: &str) -> String {
+    match faults {
+        [only] => match &only.field {
+            Some(field) => format!("{field}: {}", only.message),
+            None => only.message.clone(),
+        },
+        many => format!("{} {what}", many.len()),
+    }
+}
+
+impl From<StoreError> for ApiError {
+    fn from(error: StoreError) -> ApiError {
+        match error {
+            StoreError::NotFound(faults) => ApiError::NotFound(summary(&faults, "objects do not exist"), faults),
+            StoreError::Conflict { faults, current_version } => {
+                ApiError::Conflict(summary(&faults, "objects were modified meanwhile"), faults, current_version)
+            }
+            StoreError::Unprocessable(faults) => {
+                ApiError::Unprocessable(summary(&faults, "items cannot be processed"), faults)
+            }
+            limit @ StoreError::LimitExceeded { .. } => ApiError::LimitExceeded(limit.to_string(), until_next_month()),
+            StoreError::Database(error) => ApiError::Internal(format!("database: {error}")),
+        }
+    }
+}
+
+impl From<SearchError> for ApiError {
+    fn from(error: SearchError) -> ApiError {
+        match error {
+            SearchError::TooSlow => ApiError::SearchTooSlow,
+            SearchError::Unavailable(reason) => {
+                tracing::warn!(%reason, "search is not available");
+                ApiError::SearchUnavailable
+            }
+            SearchError::Internal(text) => ApiError::Internal(format!("search: {text}")),
+        }
+    }
+}
+
+impl From<sqlx::Error> for ApiError {
+    fn from(error: sqlx::Error) -> ApiError {
+        StoreError::Database(error).into()
+    }
+}
+
+/// How long the calendar month (UTC) still lasts.
+fn until_next_month() -> Duration {
+    use chrono::{Datelike, TimeZone};
+    let now = Utc::now();
+    let (year, month) = if now.month() == 12 { (now.year() + 1, 1) } else { (now.year(), now.month() + 1) };
+    let next = Utc.with_ymd_and_hms(year, month, 1, 0, 0, 0).single().unwrap_or(now);
+    (next - now).to_std().unwrap_or_default().max(Duration::from_secs(1))
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let (status, ..) = self.table();
+        let mut response = status.into_response();
+        let retry_after = match &self {
+            ApiError::LimitExceeded(_, wait) => Some(*wait),
+            ApiError::SearchTooSlow | ApiError::SearchUnavailable | ApiError::NotReady(_) => Some(SEARCH_RETRY_AFTER),
+            _ => None,
+        };
+        if let Some(wait) = retry_after {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(wait.as_secs()));
+        }
+        if let ApiError::Unauthorized(_) = &self {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        if let ApiError::Internal(text) = &self {
+            tracing::error!(error = %text, "request failed");
+        }
+        response.extensions_mut().insert(Pending(self.body()));
+        response
+    }
+}
+
+/// Most bytes of a text that the framework answered, repeated in our message.
+const MAX_FRAMEWORK_TEXT_BYTES: usize = 1_000;
+
+/// Gives an error answer its body; whatever the framework answered as an error becomes one of ours.
+pub(super) async fn finish(mut response: Response, method: &Method, path: &str, instance: &str) -> Response {
+    let status = response.status();
+    if !(status.is_client_error() || status.is_server_error()) {
+        return response;
+    }
+    let pending = match response.extensions_mut().remove::<Pending>() {
+        Some(pending) => pending,
+        None => {
+            let allow = response.headers().get(header::ALLOW).cloned();
+            let body = std::mem::take(response.body_mut());
+            let text = axum::body::to_bytes(body, MAX_FRAMEWORK_TEXT_BYTES).await.unwrap_or_default();
+            let text = String::from_utf8_lossy(&text).into_owned();
+            response = ApiError::from_status(status, text).into_response();
+            if let Some(allow) = allow {
+                response.headers_mut().insert(header::ALLOW, allow);
+            }
+            match response.extensions_mut().remove::<Pending>() {
+                Some(pending) => pending,
+                None => return response,
+            }
+        }
+    };
+    let body = ErrorBody { path: path.to_owned(), instance: instance.to_owned(), ..pending.0 };
+    let rendered = Json(body).into_response();
+    let (parts, body) = rendered.into_parts();
+    for (name, value) in &parts.headers {
+        response.headers_mut().insert(name, value.clone());
+    }
+    *response.body_mut() = if method == Method::HEAD { Body::empty() } else { body };
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_table_is_that_of_the_specification() {
+        let wait = Duration::from_secs(1);
+        let text = String::new;
+        for (error, row) in [
+            (ApiError::malformed(""), "400 BAD_REQUEST BadRequest"),
+            (ApiError::Unauthorized(""), "401 UNAUTHORIZED Unauthorized"),
+            (ApiError::Forbidden(""), "403 FORBIDDEN Forbidden"),
+            (ApiError::NotFound(text(), vec![]), "404 NOT_FOUND NotFound"),
+            (ApiError::MethodNotAllowed, "405 METHOD_NOT_ALLOWED MethodNotAllowed"),
+            (ApiError::RequestTimeout, "408 REQUEST_TIMEOUT RequestTimeout"),
+            (ApiError::Conflict(text(), vec![], None), "409 CONFLICT CONFLICT_ENTITY_MODIFIED"),
+            (ApiError::PayloadTooLarge(text()), "413 PAYLOAD_TOO_LARGE PAYLOAD_TOO_LARGE"),
+            (ApiError::UnsupportedMediaType(text()), "415 UNSUPPORTED_MEDIA_TYPE UNSUPPORTED_MEDIA_TYPE"),
+            (ApiError::Unprocessable(text(), vec![]), "422 UNPROCESSABLE_ENTITY INVALID_DATA_EXCEPTION"),
+            (ApiError::LimitExceeded(text(), wait), "429 TOO_MANY_REQUESTS LIMIT_EXCEEDED"),
+            (ApiError::Internal(text()), "500 INTERNAL_SERVER_ERROR InternalError"),
+            (ApiError::SearchTooSlow, "503 SERVICE_UNAVAILABLE SearchTooSlow"),
+            (ApiError::SearchUnavailable, "503 SERVICE_UNAVAILABLE SearchUnavailable"),
+        ] {
+            let (status, name, code) = error.table();
+            assert_eq!(format!("{} {name} {code}", status.as_u16()), row);
+            let retries = error.into_response().headers().contains_key(header::RETRY_AFTER);
+            assert_eq!(retries, matches!(status.as_u16(), 429 | 503), "{row}");
+        }
+    }
+
+    #[test]
+    fn the_text_of_an_internal_error_stays_here() {
+        assert!(!ApiError::Internal("password=secret".to_owned()).body().message.contains("secret"));
+    }
+}

@@ -1,0 +1,69 @@
+//! For operators: health, version and metrics, without credentials.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::http::error::ApiError;
+use crate::http::state::AppState;
+
+/// The state of the service.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Health {
+    /// `UP`.
+    status: &'static str,
+}
+
+/// What runs.
+#[derive(Serialize, ToSchema)]
+pub(super) struct Version {
+    /// Version of the service.
+    version: &'static str,
+    /// Version of the classifier's model.
+    model: String,
+    /// Checksum of the corpus that the model was trained on.
+    corpus: String,
+}
+
+#[utoipa::path(get, path = "/health/live", tag = "Operation", operation_id = "live",
+    description = "Whether the process answers.",
+    responses((status = 200, description = "It does.", body = Health)))]
+pub(super) async fn live() -> Json<Health> {
+    Json(Health { status: "UP" })
+}
+
+#[utoipa::path(get, path = "/health/ready", tag = "Operation", operation_id = "ready",
+    description = "Whether requests can be served: the database answers.",
+    responses((status = 200, description = "They can.", body = Health)))]
+pub(super) async fn ready(State(state): State<AppState>) -> Result<Json<Health>, ApiError> {
+    state.store.ping().await.map_err(|_| ApiError::NotReady("the database does not answer".to_owned()))?;
+    Ok(Json(Health { status: "UP" }))
+}
+
+#[utoipa::path(get, path = "/version", tag = "Operation", operation_id = "version",
+    description = "Which service, model and corpus run.",
+    responses((status = 200, description = "The versions.", body = Version)))]
+pub(super) async fn version(State(state): State<AppState>) -> Json<Version> {
+    let model = state.engine.model();
+    Json(Version { version: env!("CARGO_PKG_VERSION"), model: model.version, corpus: model.corpus })
+}
+
+#[utoipa::path(get, path = "/metrics", tag = "Operation", operation_id = "metrics",
+    description = "Counters and histograms in Prometheus' text format.",
+    responses((status = 200, description = "The metrics.", body = String, content_type = "text/plain")))]
+pub(super) async fn metrics(State(state): State<AppState>) -> Response {
+    if let Ok(length) = state.store.auto_queue_length().await {
+        metrics::gauge!("auto_assignment_queue_products").set(length as f64);
+    }
+    if let Ok(length) = state.store.search_queue_length().await {
+        metrics::gauge!("search_outbox_rows").set(length as f64);
+    }
+    if let Ok(parked) = state.store.search_parked().await {
+        metrics::gauge!("search_parked_products").set(parked as f64);
+    }
+    let text = state.metrics.render();
+    (StatusCode::OK, [(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
+}

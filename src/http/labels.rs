@@ -1,0 +1,149 @@
+//! Labels: their definition, and attaching them to assignments.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::domain::Fault;
+use crate::http::body::{JsonBody, typed};
+use crate::http::error::ApiError;
+use crate::http::state::AppState;
+use crate::store::StoreError;
+use crate::store::accounts::Caller;
+use crate::store::labels::Label;
+
+/// Most characters of a label.
+pub(super) const MAX_LABEL_CHARACTERS: usize = 100;
+/// Most assignments, and most labels, of one request.
+pub(super) const MAX_LABELLED: usize = 1_000;
+
+/// A label.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AssignmentLabel {
+    /// 1 to 100 characters, no comma, not beginning with `!`.
+    #[schema(min_length = 1, max_length = 100)]
+    label: String,
+    /// `#RRGGBB`.
+    #[schema(pattern = "^#[0-9A-Fa-f]{6}$")]
+    color: String,
+}
+
+/// All labels of the account.
+#[derive(Serialize, ToSchema)]
+pub(super) struct LabelList {
+    items: Vec<AssignmentLabel>,
+}
+
+/// Which labels on which assignments.
+#[derive(Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Labelling {
+    /// Assignments, 1 to 1,000.
+    #[schema(min_items = 1, max_items = 1000)]
+    assignment_uuids: Vec<String>,
+    /// Labels defined before, 1 to 1,000.
+    #[schema(min_items = 1, max_items = 1000)]
+    labels: Vec<String>,
+}
+
+fn faults(label: &AssignmentLabel) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let characters = label.label.chars().count();
+    if !(1..=MAX_LABEL_CHARACTERS).contains(&characters) || label.label.contains(',') || label.label.starts_with('!') {
+        let message = "a label has 1 to 100 characters, no comma, and does not begin with !";
+        faults.push(Fault::at("label", "INVALID_LABEL", message));
+    }
+    let hexadecimal = label
+        .color
+        .strip_prefix('#')
+        .is_some_and(|digits| digits.len() == 6 && digits.bytes().all(|b| b.is_ascii_hexdigit()));
+    if !hexadecimal {
+        faults.push(Fault::at("color", "INVALID_COLOR", "a colour is written #RRGGBB, such as #00AAFF"));
+    }
+    faults
+}
+
+#[utoipa::path(post, path = "/assignments/assignment-labels", tag = "Labels", operation_id = "defineAssignmentLabel",
+    description = "Defines a label.", request_body = AssignmentLabel,
+    responses(
+        (status = 200, description = "It was defined so already.", body = AssignmentLabel),
+        (status = 201, description = "The label.", body = AssignmentLabel)))]
+pub(super) async fn define(
+    State(state): State<AppState>,
+    caller: Caller,
+    JsonBody(body): JsonBody,
+) -> Result<(StatusCode, Json<AssignmentLabel>), ApiError> {
+    let sent: AssignmentLabel = typed(body)?;
+    let faults = faults(&sent);
+    if !faults.is_empty() {
+        return Err(StoreError::Unprocessable(faults).into());
+    }
+    let label = Label { label: sent.label.clone(), color: sent.color.clone() };
+    let new = state.store.define_label(caller.account, &label).await?;
+    Ok((if new { StatusCode::CREATED } else { StatusCode::OK }, Json(sent)))
+}
+
+#[utoipa::path(get, path = "/assignments/assignment-labels", tag = "Labels", operation_id = "listAssignmentLabels",
+    description = "Lists the defined labels.",
+    responses((status = 200, description = "The labels, by name.", body = LabelList)))]
+pub(super) async fn list(State(state): State<AppState>, caller: Caller) -> Result<Json<LabelList>, ApiError> {
+    let labels = state.store.labels(caller.account).await?;
+    let items = labels.into_iter().map(|label| AssignmentLabel { label: label.label, color: label.color });
+    Ok(Json(LabelList { items: items.collect() }))
+}
+
+#[utoipa::path(put, path = "/assignments", tag = "Labels", operation_id = "attachLabels",
+    description = "Attaches labels to assignments, all or none; what is attached already stays so.",
+    request_body = Labelling, responses((status = 200, description = "What was sent.", body = Labelling)))]
+pub(super) async fn attach(
+    State(state): State<AppState>,
+    caller: Caller,
+    JsonBody(body): JsonBody,
+) -> Result<Json<Labelling>, ApiError> {
+    label(&state, &caller, body, true).await
+}
+
+#[utoipa::path(delete, path = "/assignments", tag = "Labels", operation_id = "detachLabels",
+    description = "Detaches labels from assignments, all or none.",
+    request_body = Labelling, responses((status = 200, description = "What was sent.", body = Labelling)))]
+pub(super) async fn detach(
+    State(state): State<AppState>,
+    caller: Caller,
+    JsonBody(body): JsonBody,
+) -> Result<Json<Labelling>, ApiError> {
+    label(&state, &caller, body, false).await
+}
+
+async fn label(
+    state: &AppState,
+    caller: &Caller,
+    body: serde_json::Value,
+    attach: bool,
+) -> Result<Json<Labelling>, ApiError> {
+    let sent: Labelling = typed(body)?;
+    for (field, count) in [("assignmentUuids", sent.assignment_uuids.len()), ("labels", sent.labels.len())] {
+        if !(1..=MAX_LABELLED).contains(&count) {
+            return Err(ApiError::malformed_at(field, format!("has 1 to {MAX_LABELLED} items")));
+        }
+    }
+    let mut uuids: Vec<Uuid> = Vec::with_capacity(sent.assignment_uuids.len());
+    let mut unknown = Vec::new();
+    for (index, text) in sent.assignment_uuids.iter().enumerate() {
+        match Uuid::try_parse(text) {
+            Ok(uuid) => uuids.push(uuid),
+            Err(_) => {
+                let message = format!("there is no assignment \"{text}\"");
+                unknown.push(Fault::at(format!("assignmentUuids[{index}]"), "UNKNOWN_ASSIGNMENT", message));
+            }
+        }
+    }
+    if !unknown.is_empty() {
+        return Err(StoreError::NotFound(unknown).into());
+    }
+    state.store.label_assignments(caller.account, &uuids, &sent.labels, attach).await?;
+    Ok(Json(sent))
+}

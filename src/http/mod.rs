@@ -1,0 +1,81 @@
+//! HTTP: the only room that knows axum and statuses. A handler parses, makes one call, and responds.
+
+mod access;
+mod assignments;
+mod attributes;
+mod body;
+mod changes;
+mod classifications;
+mod error;
+mod health;
+mod labels;
+mod layers;
+mod links;
+mod openapi;
+mod params;
+mod pictures;
+mod products;
+pub mod serve;
+mod state;
+mod taxonomies;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::routing::{delete, get, patch, post, put};
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::compression::CompressionLayer;
+
+pub use error::ApiError;
+pub use links::{BASE_PATH, Links};
+pub use state::{AppState, Wake};
+
+use crate::pictures::PICTURE_BYTES;
+
+/// Every route of the service.
+pub fn router(state: AppState) -> Router {
+    let api = Router::new()
+        .nest("/products/global", products())
+        .nest("/shops/{shopId}/products/local", products())
+        .route("/products/merchant-product-attributes", get(attributes::list).post(attributes::declare))
+        .route("/assignments", put(labels::attach).delete(labels::detach))
+        .route("/assignments/assignment-labels", get(labels::list).post(labels::define))
+        .route("/assignments/auto-assignment", post(assignments::requeue))
+        .route("/assignments/{taxonomy}", get(assignments::list).patch(assignments::act))
+        .route("/assignments/{taxonomy}/{assignmentUuid}", get(assignments::read))
+        .route("/classifications", post(classifications::classify))
+        .route("/vat-rates/{taxonomy}/{productClass}", get(taxonomies::vat_rates))
+        .route("/product-classes/{taxonomy}", get(taxonomies::product_classes))
+        .route("/changes", get(changes::list))
+        .route("/usage", get(changes::usage))
+        .fallback(nothing)
+        .layer(DefaultBodyLimit::max(body::MAX_BODY_BYTES))
+        .layer(from_fn_with_state(state.clone(), access::authenticate));
+    Router::new()
+        .nest(BASE_PATH, api)
+        .route("/health/live", get(health::live))
+        .route("/health/ready", get(health::ready))
+        .route("/version", get(health::version))
+        .route("/metrics", get(health::metrics))
+        .merge(openapi::pages())
+        .fallback(nothing)
+        .layer(CatchPanicLayer::custom(layers::panicked))
+        .layer(from_fn(layers::surround))
+        .layer(CompressionLayer::new())
+        .with_state(state)
+}
+
+/// The operations on products, global or of a shop.
+fn products() -> Router<AppState> {
+    let picture = Router::new()
+        .route("/product-picture", get(pictures::read).post(pictures::upload).put(pictures::replace))
+        .layer(DefaultBodyLimit::max(PICTURE_BYTES + pictures::FORM_OVERHEAD_BYTES));
+    let root = post(products::create).get(products::list);
+    let root = root.merge(put(products::replace)).merge(patch(products::patch)).merge(delete(products::delete));
+    Router::new().route("/", root).route("/{productId}", get(products::read)).merge(picture)
+}
+
+async fn nothing() -> StatusCode {
+    StatusCode::NOT_FOUND
+}

@@ -1,0 +1,223 @@
+//! The OpenAPI document, made from the handlers, and the page that shows it.
+
+use std::sync::OnceLock;
+
+use axum::Router;
+use utoipa::OpenApi;
+use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
+use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, RefOr, Required, ResponseBuilder};
+use utoipa_swagger_ui::SwaggerUi;
+
+use crate::http::error::ErrorBody;
+use crate::http::links::BASE_PATH;
+use crate::http::state::AppState;
+use crate::http::{assignments, attributes, changes, classifications, health, labels, pictures, products, taxonomies};
+
+const GLOBAL: &str = "/products/global";
+const LOCAL: &str = "/shops/{shopId}/products/local";
+const TOKEN: &str = "accessToken";
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Product VAT classification",
+        description = "Stores merchants' products and finds the customs product class, and so the VAT rate, of each."
+    ),
+    components(schemas(ErrorBody)),
+    paths(
+        products::create,
+        products::list,
+        products::read,
+        products::replace,
+        products::patch,
+        products::delete,
+        pictures::upload,
+        pictures::replace,
+        pictures::read,
+        attributes::declare,
+        attributes::list,
+        assignments::list,
+        assignments::read,
+        assignments::act,
+        assignments::requeue,
+        labels::define,
+        labels::list,
+        labels::attach,
+        labels::detach,
+        classifications::classify,
+        taxonomies::vat_rates,
+        taxonomies::product_classes,
+        changes::list,
+        changes::usage,
+    )
+)]
+struct Api;
+
+#[derive(OpenApi)]
+#[openapi(paths(health::live, health::ready, health::version, health::metrics))]
+struct Operations;
+
+/// The page and the document.
+pub(super) fn pages() -> Router<AppState> {
+    SwaggerUi::new("/docs").url("/openapi.json", document().clone()).into()
+}
+
+/// The whole document.
+pub(super) fn document() -> &'static Document {
+    static DOCUMENT: OnceLock<Document> = OnceLock::new();
+    DOCUMENT.get_or_init(|| {
+        let mut api = Api::openapi();
+        add_local_products(&mut api);
+        for (path, item) in &mut api.paths.paths {
+            for (method, operation) in operations(item) {
+                add_errors(operation, errors(method, path));
+                operation.security = Some(vec![SecurityRequirement::new(TOKEN, Vec::<String>::new())]);
+            }
+        }
+        let under_base = std::mem::take(&mut api.paths.paths);
+        api.paths.paths.extend(under_base.into_iter().map(|(path, item)| (format!("{BASE_PATH}{path}"), item)));
+        let mut root = Operations::openapi();
+        for (path, item) in &mut root.paths.paths {
+            for (_, operation) in operations(item) {
+                let mut statuses = vec![405, 408, 500];
+                if path.contains("ready") {
+                    statuses.push(503);
+                }
+                add_errors(operation, statuses);
+            }
+        }
+        api.merge(root);
+        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+        let components = api.components.get_or_insert_default();
+        components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer));
+        api
+    })
+}
+
+fn operations(item: &mut PathItem) -> Vec<(&'static str, &mut Operation)> {
+    let all = [
+        ("GET", item.get.as_mut()),
+        ("PUT", item.put.as_mut()),
+        ("POST", item.post.as_mut()),
+        ("DELETE", item.delete.as_mut()),
+        ("PATCH", item.patch.as_mut()),
+    ];
+    all.into_iter().filter_map(|(method, operation)| operation.map(|operation| (method, operation))).collect()
+}
+
+/// Local products have every operation of global ones, below their shop.
+fn add_local_products(api: &mut Document) {
+    let global: Vec<(String, PathItem)> = api
+        .paths
+        .paths
+        .iter()
+        .filter(|(path, _)| path.starts_with(GLOBAL))
+        .map(|(path, item)| (path.replacen(GLOBAL, LOCAL, 1), item.clone()))
+        .collect();
+    for (path, mut item) in global {
+        for (_, operation) in operations(&mut item) {
+            operation.operation_id = operation.operation_id.as_ref().map(|id| id.replace("Global", "Local"));
+            operation.parameters.get_or_insert_default().insert(0, shop_id());
+        }
+        api.paths.paths.insert(path, item);
+    }
+}
+
+fn shop_id() -> Parameter {
+    let schema = ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::Integer))
+        .format(Some(utoipa::openapi::SchemaFormat::KnownFormat(utoipa::openapi::KnownFormat::Int64)))
+        .minimum(Some(1))
+        .build();
+    ParameterBuilder::new()
+        .name("shopId")
+        .parameter_in(ParameterIn::Path)
+        .required(Required::True)
+        .description(Some("The shop."))
+        .schema(Some(schema))
+        .build()
+}
+
+/// The statuses of errors that an operation below the base path can have.
+fn errors(method: &str, path: &str) -> Vec<u16> {
+    let mut statuses = vec![400, 401, 403, 405, 408, 500];
+    let reads = method == "GET" || path == "/classifications";
+    let picture = path.ends_with("product-picture");
+    let defines = path.ends_with("merchant-product-attributes") || path.ends_with("assignment-labels");
+    let names_something = path.contains('{') || path == "/assignments" || path.ends_with("auto-assignment");
+    if !reads || names_something || picture {
+        statuses.push(404);
+    }
+    if method != "GET" && method != "DELETE" || path == "/assignments" && method == "DELETE" {
+        statuses.extend([413, 415]);
+    }
+    if !reads {
+        statuses.push(409);
+    }
+    if !(method == "GET" || (defines && path.contains("attributes"))) {
+        statuses.push(422);
+    }
+    let queues = path.contains("/products/") && !defines && !picture && ["POST", "PUT", "PATCH"].contains(&method);
+    if queues || path == "/classifications" || path.ends_with("auto-assignment") {
+        statuses.push(429);
+    }
+    if method == "GET" && (path == GLOBAL || path == LOCAL) {
+        statuses.push(503);
+    }
+    statuses
+}
+
+fn add_errors(operation: &mut Operation, statuses: Vec<u16>) {
+    for status in statuses {
+        let description = match status {
+            400 => "Malformed.",
+            401 => "Without a credential that is in force.",
+            403 => "With a credential that may not do this.",
+            404 => "About something that does not exist.",
+            405 => "With a method that the path does not have.",
+            408 => "Not sent in time.",
+            409 => "Modified since the version sent, or there already.",
+            413 => "Too large.",
+            415 => "In a format that is not understood.",
+            422 => "Well-formed and wrong.",
+            429 => "Beyond the plan's limit.",
+            503 => "Not available now; try again later.",
+            _ => "A mistake of the service.",
+        };
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
+        let response = ResponseBuilder::new().description(description).content("application/json", content).build();
+        operation.responses.responses.insert(status.to_string(), RefOr::T(response));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_has_every_operation_with_its_errors() {
+        let document = serde_json::to_value(document()).expect("a document");
+        assert_eq!(document["openapi"], "3.1.0");
+        let paths = document["paths"].as_object().expect("paths");
+        let methods = |path: &str| {
+            let item = paths.get(&format!("{BASE_PATH}{path}")).and_then(|item| item.as_object()).expect("a path");
+            let mut names: Vec<&str> = item.keys().map(String::as_str).collect();
+            names.sort_unstable();
+            names.join(" ")
+        };
+        assert_eq!(methods(GLOBAL), "delete get patch post put");
+        assert_eq!(methods(LOCAL), "delete get patch post put");
+        assert_eq!(methods("/products/global/product-picture"), "get post put");
+        assert_eq!(methods("/assignments"), "delete put");
+        assert_eq!(methods("/assignments/{taxonomy}"), "get patch");
+        for (path, item) in paths {
+            for operation in item.as_object().into_iter().flat_map(|item| item.values()) {
+                let responses = operation["responses"].as_object().expect("responses");
+                assert!(responses.contains_key("500"), "{path}");
+                assert_eq!(responses.contains_key("401"), path.starts_with(BASE_PATH), "{path}");
+            }
+        }
+    }
+}

@@ -1,0 +1,414 @@
+//! Global and local products. Both have the same operations; they differ in the path and in whose the ids are.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::domain::applications::ApplicationIssue;
+use crate::domain::filter::Criteria;
+use crate::domain::product::{CustomsCodes, Details, LanguageAttributes, Product};
+use crate::domain::{Fault, ShopId, merge_patch};
+use crate::http::body::{JsonBody, PatchBody, bad, shape, shape_with_nulls};
+use crate::http::error::ApiError;
+use crate::http::links::{self, Links};
+use crate::http::params::Params;
+use crate::http::state::AppState;
+use crate::store::accounts::Caller;
+use crate::store::pages::{Page, Position};
+use crate::store::products::{NewProduct, ProductRecord};
+
+/// Most products of one creation.
+pub(super) const MAX_PRODUCTS_PER_CREATION: usize = 10_000;
+
+/// What a client writes of a product. What it may have read besides is accepted and ignored.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ProductBody {
+    /// Shops with which the product is associated, each at least 1.
+    #[schema(max_items = 1000)]
+    shop_ids: Option<Vec<i64>>,
+    /// Ignored.
+    #[expect(dead_code, reason = "checked for its type only")]
+    version: Option<u64>,
+    /// Required.
+    #[schema(required = true)]
+    product_details: Option<Details>,
+    /// Ignored.
+    #[expect(dead_code, reason = "read-only")]
+    #[schema(value_type = Option<String>, read_only)]
+    product_id: Option<IgnoredAny>,
+    /// Ignored.
+    #[expect(dead_code, reason = "read-only")]
+    #[schema(value_type = Option<Vec<String>>, read_only)]
+    application_tags: Option<IgnoredAny>,
+    /// Ignored.
+    #[expect(dead_code, reason = "read-only")]
+    #[schema(value_type = Option<Vec<ApplicationIssue>>, read_only)]
+    application_issues: Option<IgnoredAny>,
+    /// Ignored.
+    #[expect(dead_code, reason = "read-only")]
+    #[schema(value_type = Option<String>, read_only)]
+    created_at: Option<IgnoredAny>,
+    /// Ignored.
+    #[expect(dead_code, reason = "read-only")]
+    #[schema(value_type = Option<String>, read_only)]
+    updated_at: Option<IgnoredAny>,
+}
+
+/// A product.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ProductAnswer {
+    /// Its id.
+    product_id: String,
+    /// Shops with which it is associated.
+    shop_ids: Vec<i64>,
+    /// To be sent as `currentVersion` with the next change.
+    version: i64,
+    /// Applications for which it is complete.
+    application_tags: Vec<String>,
+    /// What it lacks for the others that were asked for.
+    application_issues: Vec<ApplicationIssue>,
+    /// Absent with `detail=Small`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    product_details: Option<Details>,
+    /// When it was created, in ISO 8601.
+    created_at: String,
+    /// When a client last changed it, in ISO 8601.
+    updated_at: String,
+}
+
+/// How much of a product is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Small,
+    Medium,
+    Large,
+}
+
+impl Detail {
+    fn parse(params: &Params) -> Result<Detail, ApiError> {
+        match params.one("detail")?.map(str::to_ascii_lowercase).as_deref() {
+            Some("small") => Ok(Detail::Small),
+            Some("medium") => Ok(Detail::Medium),
+            None | Some("large") => Ok(Detail::Large),
+            Some(_) => Err(ApiError::malformed_at("detail", "is Small, Medium or Large")),
+        }
+    }
+}
+
+/// An instant as answers write it.
+pub(super) fn instant(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+impl ProductAnswer {
+    fn new(record: ProductRecord, detail: Detail, links: &Links) -> ProductAnswer {
+        let mut details = record.details.0;
+        details.product_assignments = Some(record.assignments.iter().map(|uuid| links.assignment(*uuid)).collect());
+        let shown = match detail {
+            Detail::Small => None,
+            Detail::Medium => Some(medium(details)),
+            Detail::Large => Some(details),
+        };
+        ProductAnswer {
+            product_id: record.product_id,
+            shop_ids: record.shop_ids,
+            version: record.version,
+            application_tags: record.application_tags,
+            application_issues: record.application_issues.0,
+            product_details: shown,
+            created_at: instant(record.created_at),
+            updated_at: instant(record.updated_at),
+        }
+    }
+}
+
+/// Names, customs codes and assignments.
+fn medium(details: Details) -> Details {
+    let names = details.language_attributes.map(|languages| {
+        let name =
+            |texts: LanguageAttributes| LanguageAttributes { product_name: texts.product_name, ..Default::default() };
+        languages.into_iter().map(|(key, texts)| (key, name(texts))).collect()
+    });
+    Details {
+        language_attributes: names,
+        customs_codes: details.customs_codes.filter(|codes| *codes != CustomsCodes::default()),
+        product_assignments: details.product_assignments,
+        ..Details::default()
+    }
+}
+
+/// What a path may name.
+#[derive(Deserialize)]
+pub(super) struct PathParts {
+    #[serde(rename = "shopId")]
+    shop_id: Option<String>,
+    #[serde(rename = "productId")]
+    product_id: Option<String>,
+}
+
+impl PathParts {
+    /// The shop; global paths name none.
+    pub(super) fn shop(&self) -> Result<ShopId, ApiError> {
+        let Some(text) = &self.shop_id else { return Ok(ShopId::GLOBAL) };
+        let digits = text.bytes().all(|b| b.is_ascii_digit());
+        let shop = text.parse().ok().filter(|_| digits).and_then(ShopId::local);
+        shop.ok_or_else(|| ApiError::malformed_at("shopId", "is a whole number of at least 1"))
+    }
+
+    fn product_id(&self) -> Result<&str, ApiError> {
+        match self.product_id.as_deref() {
+            Some(id) if id.contains('\0') => Err(ApiError::malformed_at("productId", "holds the character U+0000")),
+            id => Ok(id.unwrap_or_default()),
+        }
+    }
+}
+
+impl ProductBody {
+    fn product(self) -> Result<Product, Fault> {
+        match self.product_details {
+            Some(product_details) => Ok(Product { shop_ids: self.shop_ids.unwrap_or_default(), product_details }),
+            None => Err(Fault::at("productDetails", "MISSING", "productDetails is required")),
+        }
+    }
+}
+
+fn read_product(value: Value) -> Result<Product, Fault> {
+    let mut product = shape::<ProductBody>(value, "")?.product()?;
+    product.product_details.product_assignments = None;
+    Ok(product)
+}
+
+#[utoipa::path(post, path = "/products/global", tag = "Products", operation_id = "createGlobalProducts",
+    description = "Creates products, all or none: at most 10,000 and 32 MiB. Auto-assignment starts by itself.",
+    params(
+        ("updateIfExists" = Option<bool>, Query, description = "Replace products that exist, as PUT does; else they are an error. Default false."),
+        ("applications" = Option<String>, Query, description = "Applications to validate for, comma-separated or repeated: VAT_RULES, CUSTOMS, MARKETPLACE."),
+    ),
+    request_body(content = BTreeMap<String, ProductBody>, description = "Products by productId."),
+    responses((status = 201, description = "URLs of the products by productId.", body = BTreeMap<String, String>)))]
+pub(super) async fn create(
+    State(state): State<AppState>,
+    caller: Caller,
+    Path(path): Path<PathParts>,
+    params: Params,
+    JsonBody(body): JsonBody,
+) -> Result<Response, ApiError> {
+    let shop = path.shop()?;
+    let update_if_exists = params.boolean("updateIfExists")?.unwrap_or(false);
+    let asked = params.applications()?;
+    let Value::Object(entries) = body else {
+        return Err(ApiError::malformed("the body is an object of products by productId"));
+    };
+    if entries.is_empty() {
+        return Err(ApiError::malformed("the body names no product"));
+    }
+    if entries.len() > MAX_PRODUCTS_PER_CREATION {
+        let message = format!("at most {MAX_PRODUCTS_PER_CREATION} products at once, these are {}", entries.len());
+        return Err(ApiError::PayloadTooLarge(message));
+    }
+    let mut products = Vec::with_capacity(entries.len());
+    let mut faults = Vec::new();
+    for (product_id, value) in entries {
+        match read_product(value) {
+            Ok(product) => products.push(NewProduct { product_id, product }),
+            Err(fault) => faults.push(fault.on(product_id)),
+        }
+    }
+    if !faults.is_empty() {
+        return Err(bad(faults));
+    }
+    state.store.create_products(&caller, shop, &products, &asked, update_if_exists).await?;
+    state.products_changed();
+    let urls: BTreeMap<&str, String> =
+        products.iter().map(|new| (new.product_id.as_str(), state.links.product(shop, &new.product_id))).collect();
+    Ok((StatusCode::CREATED, Json(urls)).into_response())
+}
+
+#[utoipa::path(get, path = "/products/global", tag = "Products", operation_id = "listGlobalProducts",
+    description = "Lists products by productId, in pages. Follow links.next to the end to visit each once.",
+    params(
+        ("size" = Option<i64>, Query, minimum = 1, maximum = 1000, description = "Items of a page. Default 50."),
+        ("detail" = Option<String>, Query, description = "Small, Medium or Large, which is the default."),
+        ("productIds" = Option<String>, Query, description = "Ids, comma-separated; when repeated, each value is one id."),
+        ("filterCriteria" = Option<String>, Query, description = "A JSON array of filter objects."),
+        ("cursor" = Option<String>, Query, description = "From a link of this service."),
+    ),
+    responses((status = 200, description = "A page of products.", body = links::PageAnswer<ProductAnswer>)))]
+pub(super) async fn list(
+    State(state): State<AppState>,
+    caller: Caller,
+    Path(path): Path<PathParts>,
+    params: Params,
+    RawQuery(query): RawQuery,
+) -> Result<Response, ApiError> {
+    let shop = path.shop()?;
+    let size = params.size()?;
+    let detail = Detail::parse(&params)?;
+    let product_ids = params.list("productIds")?;
+    let at: Position<String> = links::position(&params)?;
+    let page = match params.one("filterCriteria")? {
+        None => state.store.products(caller.account, shop, product_ids.as_deref(), &at, size).await?,
+        Some(text) => {
+            let criteria = Criteria::parse(text).map_err(bad)?;
+            search(&state, &caller, shop, &criteria, product_ids.as_deref(), &at, size).await?
+        }
+    };
+    let ends = page.items.first().zip(page.items.last());
+    let ends = ends.map(|(first, last)| (first.product_id.clone(), last.product_id.clone()));
+    let list = match shop.number() {
+        None => "/products/global".to_owned(),
+        Some(shop) => format!("/shops/{shop}/products/local"),
+    };
+    let page = page.map(|record| ProductAnswer::new(record, detail, &state.links));
+    Ok(links::page(&state.links, &list, query.as_deref().unwrap_or_default(), page, ends))
+}
+
+/// Records of a page that the search engine found; one that is gone by now is left out.
+async fn search(
+    state: &AppState,
+    caller: &Caller,
+    shop: ShopId,
+    criteria: &Criteria,
+    product_ids: Option<&[String]>,
+    at: &Position<String>,
+    size: usize,
+) -> Result<Page<ProductRecord>, ApiError> {
+    let found = state
+        .search
+        .page(caller.account, shop.stored(), criteria, product_ids, at, size, state.search_deadline)
+        .await?;
+    let items = state.store.products_by_key(caller.account, &found.items).await?;
+    Ok(Page { items, more_after: found.more_after, more_before: found.more_before })
+}
+
+#[utoipa::path(get, path = "/products/global/{productId}", tag = "Products", operation_id = "getGlobalProduct",
+    description = "One product.",
+    params(
+        ("productId" = String, Path, description = "The product, percent-encoded."),
+        ("detail" = Option<String>, Query, description = "Small, Medium or Large, which is the default."),
+    ),
+    responses((status = 200, description = "The product.", body = ProductAnswer)))]
+pub(super) async fn read(
+    State(state): State<AppState>,
+    caller: Caller,
+    Path(path): Path<PathParts>,
+    params: Params,
+) -> Result<Json<ProductAnswer>, ApiError> {
+    let shop = path.shop()?;
+    let detail = Detail::parse(&params)?;
+    let record = state.store.product(caller.account, shop, path.product_id()?).await?;
+    Ok(Json(ProductAnswer::new(record, detail, &state.links)))
+}
+
+#[utoipa::path(put, path = "/products/global", tag = "Products", operation_id = "replaceGlobalProduct",
+    description = "Replaces a product entirely; creates it when it does not exist and currentVersion is 0.",
+    params(
+        ("productId" = String, Query, description = "The product, at most 65 characters."),
+        ("currentVersion" = i64, Query, minimum = 0, description = "The version last read; 0 for a product that does not exist yet."),
+        ("preserveFiles" = Option<bool>, Query, description = "Keep the picture. Default true."),
+        ("applications" = Option<String>, Query, description = "Applications to validate for."),
+    ),
+    request_body = ProductBody,
+    responses(
+        (status = 200, description = "The product, replaced.", body = ProductAnswer),
+        (status = 201, description = "The product, created.", body = ProductAnswer)))]
+pub(super) async fn replace(
+    State(state): State<AppState>,
+    caller: Caller,
+    Path(path): Path<PathParts>,
+    params: Params,
+    JsonBody(body): JsonBody,
+) -> Result<Response, ApiError> {
+    let shop = path.shop()?;
+    let product_id = params.product_id()?.to_owned();
+    let current_version = params.current_version()?;
+    let preserve_files = params.boolean("preserveFiles")?.unwrap_or(true);
+    let asked = params.applications()?;
+    let product = read_product(body).map_err(|fault| bad(vec![fault.on(&product_id)]))?;
+    let new = NewProduct { product_id, product };
+    let replaced = state.store.replace_product(&caller, shop, &new, current_version, &asked, preserve_files).await?;
+    state.products_changed();
+    let status = if replaced.created { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(ProductAnswer::new(replaced.record, Detail::Large, &state.links))).into_response())
+}
+
+#[utoipa::path(patch, path = "/products/global", tag = "Products", operation_id = "updateGlobalProduct",
+    description = "Changes a product by a JSON merge patch: absent keeps, null removes, objects merge, arrays are replaced.",
+    params(
+        ("productId" = String, Query, description = "The product."),
+        ("currentVersion" = i64, Query, minimum = 0, description = "The version last read."),
+        ("applications" = Option<String>, Query, description = "Further applications to validate for."),
+    ),
+    request_body(content(
+        (Value = "application/json"),
+        (Value = "application/merge-patch+json"))),
+    responses((status = 200, description = "The product, changed.", body = ProductAnswer)))]
+pub(super) async fn patch(
+    State(state): State<AppState>,
+    caller: Caller,
+    Path(path): Path<PathParts>,
+    params: Params,
+    PatchBody(body): PatchBody,
+) -> Result<Json<ProductAnswer>, ApiError> {
+    let shop = path.shop()?;
+    let product_id = params.product_id()?;
+    let current_version = params.current_version()?;
+    let asked = params.applications()?;
+    let patch = read_patch(body).map_err(|fault| bad(vec![fault.on(product_id)]))?;
+    let apply = |before: &Product| {
+        let mut document = serde_json::to_value(before).unwrap_or_default();
+        merge_patch::apply(&mut document, patch.clone());
+        read_product(document).map_err(|fault| vec![fault])
+    };
+    let record = state.store.patch_product(&caller, shop, product_id, current_version, &asked, apply).await?;
+    state.products_changed();
+    Ok(Json(ProductAnswer::new(record, Detail::Large, &state.links)))
+}
+
+/// Checks the shape of a patch, in which null is a value like any other wherever a field may be removed.
+fn read_patch(patch: Value) -> Result<Value, Fault> {
+    let mut shown = patch.clone();
+    if let Some(details) = shown.get_mut("productDetails").and_then(Value::as_object_mut) {
+        // Entries of maps by name are removed by null too; serde would take null for a malformed entry.
+        for map in ["languageAttributes", "productUids"] {
+            if let Some(entries) = details.get_mut(map).and_then(Value::as_object_mut) {
+                entries.retain(|_, entry| !entry.is_null());
+            }
+        }
+    }
+    match shown.get("productDetails") {
+        Some(Value::Null) => Err(Fault::at("productDetails", "MISSING", "productDetails cannot be removed")),
+        _ if !shown.is_object() => Err(Fault::at("", "MALFORMED", "a patch is an object")),
+        _ => shape_with_nulls::<ProductBody>(shown, "").map(|_| patch),
+    }
+}
+
+#[utoipa::path(delete, path = "/products/global", tag = "Products", operation_id = "deleteGlobalProduct",
+    description = "Deletes a product, its assignments and its picture.",
+    params(
+        ("productId" = String, Query, description = "The product."),
+        ("currentVersion" = i64, Query, minimum = 0, description = "The version last read."),
+    ),
+    responses((status = 204, description = "Deleted.")))]
+pub(super) async fn delete(
+    State(state): State<AppState>,
+    caller: Caller,
+    Path(path): Path<PathParts>,
+    params: Params,
+) -> Result<StatusCode, ApiError> {
+    let shop = path.shop()?;
+    let current_version = params.current_version()?;
+    state.store.delete_product(&caller, shop, params.product_id()?, current_version).await?;
+    state.products_changed();
+    Ok(StatusCode::NO_CONTENT)
+}

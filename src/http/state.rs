@@ -1,0 +1,53 @@
+//! What every handler may use.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::sync::Notify;
+
+use crate::decision::Engine;
+use crate::http::links::Links;
+use crate::pictures::{Inspector, PictureStore};
+use crate::search;
+use crate::store::Store;
+
+/// Wakes the jobs of this service, so that they need not look often for work.
+#[derive(Clone, Default)]
+pub struct Wake {
+    /// There may be products to assign.
+    pub auto_assignment: Arc<Notify>,
+    /// There may be search entries to write.
+    pub projection: Arc<Notify>,
+}
+
+/// What every handler may use; cheap to clone.
+#[derive(Clone)]
+pub struct AppState {
+    /// The database.
+    pub store: Store,
+    /// Classifier and facts.
+    pub engine: Arc<Engine>,
+    /// Answers filterCriteria.
+    pub search: search::Engine,
+    /// How long a search may take.
+    pub search_deadline: Duration,
+    /// Bytes of pictures.
+    pub pictures: Arc<PictureStore>,
+    /// Looks at uploaded pictures, a few at a time.
+    pub inspector: Arc<Inspector>,
+    /// Makes URLs.
+    pub links: Arc<Links>,
+    /// Wakes the jobs.
+    pub wake: Wake,
+    /// What `/metrics` shows.
+    pub metrics: PrometheusHandle,
+}
+
+impl AppState {
+    /// Tells the jobs that a committed change made work for them.
+    pub(super) fn products_changed(&self) {
+        self.wake.auto_assignment.notify_one();
+        self.wake.projection.notify_one();
+    }
+}

@@ -1,0 +1,205 @@
+//! Feeds the search index from `search_outbox`.
+//!
+//! Rows are claimed with their locks, products are read as they are at that moment, written with their versions, and
+//! the rows leave in the transaction that claimed them: whatever dies in between, the rows are claimed again. An entry
+//! is only ever replaced by one of a higher version, so that the order of writes does not matter, not even between
+//! services. The entry of a deleted product stays for a day with the highest version of all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::search::{Engine, EngineError, Standing, pause};
+use crate::store::search::{Change, Claim, Outcome};
+use crate::store::{Store, StoreError};
+
+/// Most rows that are claimed at once.
+const CLAIMED_ROWS: usize = 1_000;
+/// Time between two looks at an empty queue, unless woken, in milliseconds.
+const IDLE_MS: std::ops::Range<u64> = 800..1_000;
+/// Least and most time between two attempts at an engine that is down, in milliseconds: it waits longer each time.
+const BACKOFF_MS: (u64, u64) = (100, 1_000);
+/// Time between two removals of what long deleted products left.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(3_600);
+/// Time between two reports of a rebuild in the log.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
+
+/// What a round has done.
+enum Round {
+    /// The queue was empty.
+    Idle,
+    /// Rows were claimed, and some or all are done.
+    Progress,
+    /// Rows were claimed, and the engine had no room for any.
+    Stalled,
+}
+
+/// Feeds the engine until shutdown. `wake` is notified after commits of this service; those of others are found
+/// within a second. Makes the index where there is none.
+pub async fn run(store: Store, engine: Engine, wake: Arc<Notify>, shutdown: CancellationToken) {
+    let mut feeder = Feeder { store, engine, ready: false, limit: CLAIMED_ROWS, failures: 0, swept: Instant::now() };
+    while !shutdown.is_cancelled() {
+        let wait = tokio::select! {
+            () = shutdown.cancelled() => return,
+            wait = feeder.round() => wait,
+        };
+        let Some(wait) = wait else { continue };
+        tokio::select! {
+            () = shutdown.cancelled() => return,
+            // A failing engine is not tried more often because there is more to write.
+            () = wake.notified(), if feeder.failures == 0 => {}
+            () = tokio::time::sleep(wait) => {}
+        }
+    }
+}
+
+struct Feeder {
+    store: Store,
+    engine: Engine,
+    ready: bool,
+    limit: usize,
+    failures: u32,
+    swept: Instant,
+}
+
+impl Feeder {
+    /// One look at the queue; answers how long to wait for the next.
+    async fn round(&mut self) -> Option<Duration> {
+        match self.try_round().await {
+            Ok(Round::Progress) => {
+                self.recovered();
+                self.limit = (self.limit * 2).min(CLAIMED_ROWS);
+                None
+            }
+            Ok(Round::Idle) => {
+                self.recovered();
+                self.ready &= !self.engine.was_missing();
+                self.sweep().await;
+                Some(pause(IDLE_MS))
+            }
+            Ok(Round::Stalled) => Some(self.backoff()),
+            Err(error) => {
+                if self.failures == 0 {
+                    tracing::warn!(%error, "the search index cannot be fed; it catches up later");
+                }
+                self.ready &= !matches!(error, EngineError::NotReady);
+                Some(self.backoff())
+            }
+        }
+    }
+
+    fn recovered(&mut self) {
+        if self.failures > 0 {
+            tracing::info!("the search index is fed again");
+        }
+        self.failures = 0;
+    }
+
+    /// The time to wait after a failure; fewer rows are claimed next, so that one that always fails is found.
+    fn backoff(&mut self) -> Duration {
+        self.limit = (self.limit / 2).max(1);
+        let longest = (BACKOFF_MS.0 << self.failures.min(10)).min(BACKOFF_MS.1);
+        self.failures += 1;
+        pause(longest / 2..longest)
+    }
+
+    async fn try_round(&mut self) -> Result<Round, EngineError> {
+        if self.failures > 0 {
+            // Cheaper than a bulk request that is not answered.
+            self.engine.ping().await?;
+        }
+        if !self.ready {
+            self.make_ready().await?;
+        }
+        let Some(mut claim) = self.store.claim_search_changes(self.limit).await? else { return Ok(Round::Idle) };
+        let changes = changes(&mut claim).await?;
+        let single = changes.len() == 1;
+        let outcomes = match self.engine.apply(&mut claim, &changes).await {
+            Err(EngineError::Store(error)) if single && is_about_data(&error) => {
+                // The transaction of the claim is lost with the statement; the row is parked and claimed once more.
+                drop(claim);
+                return self.park_refused(&changes[0], &error.to_string()).await;
+            }
+            outcomes => outcomes?,
+        };
+        for (change, outcome) in changes.iter().zip(&outcomes) {
+            if let Outcome::Never(reason) = outcome {
+                tracing::warn!(product_key = change.key, reason, "a product cannot be indexed");
+                metrics::counter!("search_parked_total").increment(1);
+            }
+        }
+        let stalled = !outcomes.is_empty() && outcomes.iter().all(|outcome| matches!(outcome, Outcome::Retry(_)));
+        metrics::counter!("search_changes_total").increment(outcomes.len() as u64);
+        claim.finish(&changes.into_iter().zip(outcomes).collect::<Vec<(Change, Outcome)>>()).await?;
+        Ok(if stalled { Round::Stalled } else { Round::Progress })
+    }
+
+    /// Takes a change that the database refuses off the queue.
+    async fn park_refused(&self, change: &Change, reason: &str) -> Result<Round, EngineError> {
+        tracing::warn!(product_key = change.key, reason, "a product cannot be indexed");
+        metrics::counter!("search_parked_total").increment(1);
+        if let Some(mut claim) = self.store.claim_search_changes(1).await? {
+            let changes = changes(&mut claim).await?;
+            let outcomes = changes.into_iter().map(|claimed| {
+                let same = claimed.key == change.key && claimed.version == change.version;
+                let outcome = if same { Outcome::Never(reason.to_owned()) } else { Outcome::Retry(String::new()) };
+                (claimed, outcome)
+            });
+            claim.finish(&outcomes.collect::<Vec<_>>()).await?;
+        }
+        Ok(Round::Progress)
+    }
+
+    /// Sees to it that there is an index of this version.
+    async fn make_ready(&mut self) -> Result<(), EngineError> {
+        match self.engine.standing().await? {
+            Standing::Ready => {}
+            Standing::Newer => return Err(EngineError::Newer),
+            Standing::Missing => {
+                tracing::info!("the search index is built from the products");
+                let reported = std::sync::Mutex::new(Instant::now());
+                let report = move |done: i64, total: i64| {
+                    let Ok(mut reported) = reported.lock() else { return };
+                    if reported.elapsed() >= REPORT_INTERVAL {
+                        *reported = Instant::now();
+                        tracing::info!(done, total, "the search index is being built");
+                    }
+                };
+                self.engine.rebuild(&report).await?;
+                tracing::info!("the search index is complete");
+            }
+        }
+        self.ready = true;
+        Ok(())
+    }
+
+    async fn sweep(&mut self) {
+        if self.swept.elapsed() < SWEEP_INTERVAL {
+            return;
+        }
+        self.swept = Instant::now();
+        if let Err(error) = self.engine.sweep().await {
+            tracing::warn!(%error, "entries of deleted products stay in the search index for now");
+        }
+    }
+}
+
+/// The changes of a claim, made from its products off the threads that serve requests.
+async fn changes(claim: &mut Claim) -> Result<Vec<Change>, EngineError> {
+    let (products, removals) = claim.take();
+    let written = tokio::task::spawn_blocking(move || {
+        products.into_iter().filter_map(|product| product.change()).collect::<Vec<Change>>()
+    });
+    let mut changes = removals;
+    changes.extend(written.await?);
+    Ok(changes)
+}
+
+/// Whether the database refuses what a document holds (data exceptions, program limits), rather than failing.
+fn is_about_data(error: &StoreError) -> bool {
+    let StoreError::Database(sqlx::Error::Database(error)) = error else { return false };
+    error.code().is_some_and(|code| code.starts_with("22") || code.starts_with("54"))
+}

@@ -1,0 +1,202 @@
+//! Reference data of the service: the nomenclatures with their labels, and the VAT rules.
+//!
+//! They are files in a directory, `models/` or an operator's own with the same layout, read and checked as a whole at
+//! start:
+//!
+//! ```text
+//! taxonomy/hs2022/NN.tsv           a chapter of the Harmonized System: code, German label, English label
+//! taxonomy/hs2022/successors.tsv   ended codes and what took their place (may be absent)
+//! taxonomy/national/TAXONOMY.tsv   a national list, as `training import-nomenclature` writes it (may be absent)
+//! vat/sides.tsv                    the sides of partial rules: two digits, German name, English name
+//! vat/CC.tsv                       the rates and rules of a country
+//! ```
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use chrono::NaiveDate;
+
+use crate::domain::file_fault::FileFault;
+use crate::domain::nomenclature::{
+    Builder, HarmonizedRow, Nomenclature, parse_harmonized, parse_national, parse_successors,
+};
+use crate::domain::vat::{CountryRules, VatRules, parse_country, parse_sides};
+use crate::domain::{ClassCode, Taxonomy};
+
+/// Faults shown in one error; a file of another kind would give one for each of its lines.
+const MAX_FAULTS_SHOWN: usize = 20;
+/// Bytes of one file, at most: the largest national list has 10 MB.
+const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// Where the national list of a taxonomy lies below the directory of reference data.
+pub fn national_file(dir: &Path, taxonomy: Taxonomy) -> PathBuf {
+    dir.join("taxonomy").join("national").join(format!("{taxonomy}.tsv"))
+}
+
+/// The nomenclatures and VAT rules that the service works with.
+#[derive(Debug)]
+pub struct Reference {
+    /// By [`Taxonomy::index`].
+    pub nomenclatures: [Nomenclature; 3],
+    /// The rules of all countries.
+    pub vat: VatRules,
+}
+
+/// Why reference data cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ReferenceError {
+    /// A file that must be there cannot be read.
+    #[error("{}: {source}", path.display())]
+    Unreadable {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// What the files say is wrong.
+    #[error("{0}")]
+    Faulty(Faults),
+}
+
+/// Mistakes in files of reference data, in the order in which they were found.
+#[derive(Debug)]
+pub struct Faults(pub Vec<FileFault>);
+
+impl fmt::Display for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} mistakes in the reference data", self.0.len())?;
+        for fault in self.0.iter().take(MAX_FAULTS_SHOWN) {
+            write!(f, "\n  {fault}")?;
+        }
+        if self.0.len() > MAX_FAULTS_SHOWN { write!(f, "\n  and so on") } else { Ok(()) }
+    }
+}
+
+impl Reference {
+    /// Reads and checks everything below a directory, for codes that are alive today.
+    ///
+    /// # Errors
+    /// When a file is missing or unreadable, or when anything in the files is wrong; then with every mistake, by file
+    /// and line.
+    pub fn load(dir: &Path) -> Result<Reference, ReferenceError> {
+        Reference::load_as_of(dir, chrono::Utc::now().date_naive())
+    }
+
+    /// As [`Reference::load`], for codes that are alive on a given day.
+    ///
+    /// # Errors
+    /// As for [`Reference::load`].
+    pub fn load_as_of(dir: &Path, date: NaiveDate) -> Result<Reference, ReferenceError> {
+        let mut faults = Vec::new();
+        let harmonized = Harmonized::load(dir, &mut faults)?;
+        let mut build = |taxonomy: Taxonomy| -> Result<Nomenclature, ReferenceError> {
+            let mut builder = Builder::new(taxonomy, date);
+            for (file, rows) in &harmonized.chapters {
+                builder.harmonized(file, rows, &mut faults);
+            }
+            builder.successors(&harmonized.successors);
+            let path = national_file(dir, taxonomy);
+            if path.exists() {
+                let national = parse_national(&name(dir, &path), &read(&path)?, taxonomy, &mut faults);
+                builder.national(national);
+            }
+            Ok(builder.build("taxonomy", &mut faults))
+        };
+        let nomenclatures = [build(Taxonomy::Taric)?, build(Taxonomy::Tares)?, build(Taxonomy::Ukgt)?];
+        let vat = load_vat(dir, &mut faults)?;
+        vat.check_codes(&nomenclatures, &mut faults);
+        if faults.is_empty() {
+            Ok(Reference { nomenclatures, vat })
+        } else {
+            Err(ReferenceError::Faulty(Faults(without_repeats(faults))))
+        }
+    }
+
+    /// The nomenclature of a taxonomy.
+    pub fn nomenclature(&self, taxonomy: Taxonomy) -> &Nomenclature {
+        &self.nomenclatures[taxonomy.index()]
+    }
+}
+
+/// The part that the three taxonomies share.
+struct Harmonized {
+    chapters: Vec<(String, Vec<HarmonizedRow>)>,
+    successors: Vec<(ClassCode, ClassCode)>,
+}
+
+impl Harmonized {
+    fn load(dir: &Path, faults: &mut Vec<FileFault>) -> Result<Harmonized, ReferenceError> {
+        let folder = dir.join("taxonomy").join("hs2022");
+        let mut loaded = Harmonized { chapters: Vec::new(), successors: Vec::new() };
+        for path in files_in(&folder)? {
+            let (file, text) = (name(dir, &path), read(&path)?);
+            let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+            if stem == "successors" {
+                loaded.successors = parse_successors(&file, &text, faults);
+                continue;
+            }
+            let rows = parse_harmonized(&file, &text, faults);
+            for row in rows.iter().filter(|row| !row.code.as_str().starts_with(stem)) {
+                faults.push(FileFault::at(&file, 0, format!("code {} belongs to another chapter", row.code)));
+            }
+            loaded.chapters.push((file, rows));
+        }
+        Ok(loaded)
+    }
+}
+
+fn load_vat(dir: &Path, faults: &mut Vec<FileFault>) -> Result<VatRules, ReferenceError> {
+    let folder = dir.join("vat");
+    let sides_file = folder.join("sides.tsv");
+    let sides = parse_sides(&name(dir, &sides_file), &read(&sides_file)?, faults);
+    let mut countries: Vec<CountryRules> = Vec::new();
+    for country in Taxonomy::ALL.into_iter().flat_map(Taxonomy::countries) {
+        let path = folder.join(format!("{country}.tsv"));
+        let rules = parse_country(country, &name(dir, &path), &read(&path)?, &countries, faults);
+        countries.push(rules);
+    }
+    Ok(VatRules::new(countries, sides, faults))
+}
+
+/// The files of a folder that hold tables, in order.
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>, ReferenceError> {
+    let unreadable = |source| ReferenceError::Unreadable { path: folder.to_owned(), source };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|extension| extension == "tsv") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn read(path: &Path) -> Result<String, ReferenceError> {
+    let unreadable = |source| ReferenceError::Unreadable { path: path.to_owned(), source };
+    if fs::metadata(path).map_err(unreadable)?.len() > MAX_FILE_BYTES {
+        return Err(unreadable(io::Error::other("the file is too large")));
+    }
+    fs::read_to_string(path).map_err(unreadable)
+}
+
+/// The path of a file as it lies below the directory, for messages.
+fn name(dir: &Path, path: &Path) -> String {
+    path.strip_prefix(dir).unwrap_or(path).display().to_string()
+}
+
+/// The three taxonomies share files, and would name each mistake three times.
+fn without_repeats(faults: Vec<FileFault>) -> Vec<FileFault> {
+    let mut once: Vec<FileFault> = Vec::new();
+    for fault in faults {
+        if !once.contains(&fault) {
+            once.push(fault);
+        }
+    }
+    once
+}
+
+#[cfg(test)]
+mod tests;

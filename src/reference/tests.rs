@@ -1,0 +1,68 @@
+use std::fs;
+use std::path::Path;
+
+use super::*;
+
+fn write(dir: &Path, file: &str, text: &str) {
+    let path = dir.join(file);
+    fs::create_dir_all(path.parent().expect("a parent")).expect("a folder");
+    fs::write(path, text).expect("a file");
+}
+
+/// A small world of reference data that loads.
+fn small() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a directory");
+    write(dir.path(), "taxonomy/hs2022/61.tsv", "61\tde\ten\n6109\tde\ten\n610910\tde\ten\n");
+    write(dir.path(), "vat/sides.tsv", "02\tRest\trest\n03\tKinder\tchildren\n");
+    for country in Taxonomy::ALL.into_iter().flat_map(Taxonomy::countries) {
+        let text = "completeness\tnothing\nrate\tstandard\t20\t2020-01-01\t\tlaw\n";
+        write(dir.path(), &format!("vat/{country}.tsv"), text);
+    }
+    dir
+}
+
+fn date() -> NaiveDate {
+    NaiveDate::from_ymd_opt(2026, 11, 1).expect("a date")
+}
+
+#[test]
+fn a_directory_loads_with_and_without_national_lists() {
+    let dir = small();
+    let code = ClassCode::new("6109100010").expect("digits");
+    let plain = Reference::load_as_of(dir.path(), date()).expect("reference data");
+    assert_eq!(plain.nomenclature(Taxonomy::Taric).len(), 3);
+    assert!(!plain.nomenclature(Taxonomy::Taric).is_listed(code));
+    write(dir.path(), "taxonomy/national/TARIC.tsv", "6109100010\t80\t3\t610910-80\t1\t2000-01-01\t\t\tde\ten\n");
+    let deep = Reference::load_as_of(dir.path(), date()).expect("reference data");
+    assert!(deep.nomenclature(Taxonomy::Taric).is_listed(code));
+    assert!(!deep.nomenclature(Taxonomy::Ukgt).is_listed(code));
+}
+
+#[test]
+fn every_mistake_is_named_once_by_file_and_line() {
+    let dir = small();
+    write(dir.path(), "taxonomy/hs2022/62.tsv", "# c\n62\tde\n6309\tde\ten\n");
+    let rule = "rule\t62\tpartial\t07-000\tstandard\tFOOD\tg\t2020-01-01\t\tlaw\n";
+    write(dir.path(), "vat/GB.tsv", &format!("completeness\tno\nrate\tstandard\t20\t2020-01-01\t\tlaw\n{rule}"));
+    let error = Reference::load_as_of(dir.path(), date()).expect_err("mistakes").to_string();
+    assert_eq!(
+        error.lines().collect::<Vec<_>>(),
+        [
+            "5 mistakes in the reference data",
+            "  taxonomy/hs2022/62.tsv:2: expected code, German label and English label with tabs between, found 2 cells",
+            "  taxonomy/hs2022/62.tsv: code 6309 belongs to another chapter",
+            "  taxonomy: code 6309 is listed and 63 above it is not",
+            "  vat/GB.tsv:3: side 07 has no name in the list of sides",
+            "  vat/GB.tsv:3: 62 is not in the UKGT nomenclature",
+        ]
+    );
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let dir = small();
+    fs::remove_file(dir.path().join("vat/FR.tsv")).expect("removed");
+    let error = Reference::load(dir.path()).expect_err("an error").to_string();
+    assert!(error.contains("FR.tsv"), "{error}");
+    assert!(Reference::load(&dir.path().join("nowhere")).is_err());
+}

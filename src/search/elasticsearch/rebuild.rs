@@ -1,0 +1,313 @@
+//! Makes an index from PostgreSQL while writes go on, and lets searches find it once it is complete.
+
+use std::time::Duration;
+
+use elasticsearch::http::Method;
+use serde_json::{Value as Json, json};
+
+use crate::search::elasticsearch::client::{self, ElasticError, Request};
+use crate::search::elasticsearch::{Elasticsearch, mapping, write};
+use crate::search::{EngineError, Progress};
+use crate::store::search::{Change, IndexRecord, Outcome};
+
+/// How long the work that ends a rebuild may take: making everything visible.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(300);
+/// Products that are read at once.
+const READ_PRODUCTS: usize = 1_000;
+/// How often products are written again that the server had no room for, before the rebuild fails.
+const MAX_ROUNDS: u32 = 20;
+/// Time before they are written again, in milliseconds.
+const ROUND_PAUSE_MS: std::ops::Range<u64> = 200..600;
+/// How long the entry of a deleted product keeps late writes from bringing it back, in milliseconds.
+const REMOVED_KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
+/// Entries that are read or removed at once.
+const SWEEP_ENTRIES: usize = 5_000;
+
+/// What of an engine there is for a service of this version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Complete and fed.
+    Ready,
+    /// Missing, or made by an earlier version.
+    Missing,
+    /// Made by a later version, whose services feed it.
+    Newer,
+}
+
+/// What a list of indices says about a family's.
+pub(crate) fn standing(indexes: &[IndexRecord], family: &str, version: i32) -> Standing {
+    let complete = |index: &&IndexRecord| index.family == family && !index.building;
+    let mut versions = indexes.iter().filter(complete).map(|index| index.mapping_version);
+    if versions.clone().any(|other| other > version) {
+        Standing::Newer
+    } else if versions.any(|other| other == version) {
+        Standing::Ready
+    } else {
+        Standing::Missing
+    }
+}
+
+impl Elasticsearch {
+    /// What there is of the index, by the database and by Elasticsearch itself.
+    pub(crate) async fn standing(&self) -> Result<Standing, EngineError> {
+        let indexes = self.store.search_indexes().await?;
+        let standing = standing(&indexes, &self.prefix, mapping::MAPPING_VERSION);
+        if standing != Standing::Ready {
+            return Ok(standing);
+        }
+        let aliased = self.aliased().await?;
+        let known = indexes.iter().any(|index| !index.building && aliased == [index.name.as_str()]);
+        Ok(if known { Standing::Ready } else { Standing::Missing })
+    }
+
+    /// Names of the indices that this service writes to.
+    pub(crate) async fn targets(&self) -> Result<Vec<IndexRecord>, EngineError> {
+        let indexes = self.store.search_indexes().await?;
+        let ours =
+            |index: &IndexRecord| index.family == self.prefix && index.mapping_version == mapping::MAPPING_VERSION;
+        Ok(indexes.into_iter().filter(ours).collect())
+    }
+
+    /// Writes changes to every index that is fed. An index in the making that is gone needs nothing.
+    pub(crate) async fn apply(&self, changes: &[Change]) -> Result<Vec<Outcome>, EngineError> {
+        let targets = self.targets().await?;
+        if targets.iter().all(|index| index.building) {
+            return Err(EngineError::NotReady);
+        }
+        let mut outcomes = vec![Outcome::Done; changes.len()];
+        for target in targets {
+            match self.apply_to(&target.name, changes).await {
+                Ok(found) => outcomes.iter_mut().zip(found).for_each(|(outcome, other)| merge(outcome, other)),
+                Err(EngineError::Elasticsearch(ElasticError::Missing(_))) if target.building => {}
+                Err(EngineError::Elasticsearch(ElasticError::Missing(_))) => return Err(EngineError::NotReady),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(outcomes)
+    }
+
+    async fn apply_to(&self, index: &str, changes: &[Change]) -> Result<Vec<Outcome>, EngineError> {
+        let (index, changes) = (index.to_owned(), changes.to_vec());
+        let now = chrono::Utc::now().timestamp_millis();
+        let count = changes.len();
+        let bulks = tokio::task::spawn_blocking(move || write::encode(&changes, &index, now)).await?;
+        Ok(self.write(bulks, count).await?)
+    }
+
+    /// Makes a new index, fills it, and lets it answer in place of the old one. The caller holds the right to rebuild.
+    pub(crate) async fn rebuild(&self, progress: &Progress<'_>) -> Result<(), EngineError> {
+        for stale in self.store.search_indexes().await?.into_iter().filter(|index| index.building) {
+            self.store.remove_search_index(&stale.name).await?;
+        }
+        let record = IndexRecord {
+            name: format!("{}-{}", self.alias(), chrono::Utc::now().format("%Y%m%d%H%M%S%3f")),
+            family: self.prefix.clone(),
+            mapping_version: mapping::MAPPING_VERSION,
+            building: true,
+        };
+        let mut body = mapping::index_body();
+        body["aliases"] = json!({write::write_alias(&record.name): {}});
+        self.admin(Method::Put, &record.name, Some(&body)).await?;
+        // From here on every change goes to the new index, too; what was claimed before is older than what is read now.
+        self.store.add_search_index(&record).await?;
+        self.copy(&record.name, progress).await?;
+        self.admin(Method::Put, &format!("{}/_settings", record.name), Some(&mapping::live_settings())).await?;
+        let path = format!("{}/_refresh", record.name);
+        let refresh = Request { timeout: FINISH_TIMEOUT, ..Request::new(Method::Post, &path) };
+        client::send(&self.transport, &refresh).await?;
+        self.swap(&record.name).await
+    }
+
+    async fn swap(&self, name: &str) -> Result<(), EngineError> {
+        let mut actions: Vec<Json> = Vec::new();
+        for old in self.aliased().await? {
+            actions.push(json!({"remove": {"index": old, "alias": self.alias()}}));
+        }
+        actions.push(json!({"add": {"index": name, "alias": self.alias()}}));
+        self.admin(Method::Post, "_aliases", Some(&json!({"actions": actions}))).await?;
+        self.store.set_search_index(name).await?;
+        let path = format!("_cat/indices/{}-*?format=json&h=index", self.prefix);
+        let indices = self.admin(Method::Get, &path, None).await?;
+        for index in indices.as_array().into_iter().flatten().filter_map(|index| index["index"].as_str()) {
+            if index != name && self.is_ours(index) {
+                self.admin(Method::Delete, index, None).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an index is named as this family's are, and not as those of a longer prefix.
+    fn is_ours(&self, index: &str) -> bool {
+        let rest = index.strip_prefix(&self.prefix).and_then(|rest| rest.strip_prefix('-'));
+        rest.and_then(|rest| rest.split_once('-')).is_some_and(|(version, time)| {
+            let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+            digits(version) && digits(time)
+        })
+    }
+
+    /// The indices that the alias names.
+    async fn aliased(&self) -> Result<Vec<String>, EngineError> {
+        match self.admin(Method::Get, &format!("_alias/{}", self.alias()), None).await {
+            Ok(found) => Ok(found.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()),
+            Err(EngineError::Elasticsearch(ElasticError::Missing(_))) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn admin(&self, method: Method, path: &str, body: Option<&Json>) -> Result<Json, EngineError> {
+        let request = Request::new(method, path);
+        let request = match body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        Ok(client::send(&self.transport, &request).await?)
+    }
+
+    /// Copies every product into an index: while one part is written, the next is read and encoded.
+    async fn copy(&self, index: &str, progress: &Progress<'_>) -> Result<(), EngineError> {
+        let total = self.store.count_products().await?;
+        let (mut after, mut done) = (i64::MIN, 0);
+        let mut next = self.read(after, index).await?;
+        while let Some((last, part)) = next {
+            after = last;
+            let count = part.changes.len() as i64;
+            let (written, read) = tokio::join!(self.write_all(index, part), self.read(after, index));
+            written?;
+            done += count;
+            progress(done, total.max(done));
+            next = read?;
+        }
+        Ok(())
+    }
+
+    async fn read(&self, after: i64, index: &str) -> Result<Option<(i64, Part)>, EngineError> {
+        let products = self.store.products_after_key(after, READ_PRODUCTS).await?;
+        if products.is_empty() {
+            return Ok(None);
+        }
+        let index = index.to_owned();
+        let part = tokio::task::spawn_blocking(move || {
+            let changes: Vec<Change> = products.into_iter().map_while(|product| product.change()).collect();
+            let bulks = write::encode(&changes, &index, 0);
+            changes.last().map(|last| last.key).map(|last| (last, Part { changes, bulks }))
+        });
+        Ok(part.await?)
+    }
+
+    async fn write_all(&self, index: &str, part: Part) -> Result<(), EngineError> {
+        let Part { mut changes, bulks } = part;
+        let mut outcomes = self.write(bulks, changes.len()).await;
+        for _ in 0..MAX_ROUNDS {
+            let mut again = Vec::new();
+            match outcomes {
+                Ok(found) => {
+                    for (change, outcome) in changes.into_iter().zip(found) {
+                        match outcome {
+                            Outcome::Done => {}
+                            Outcome::Retry(_) => again.push(change),
+                            Outcome::Never(reason) => self.store.park_search_change(&change, &reason).await?,
+                        }
+                    }
+                }
+                Err(ElasticError::Timeout(_) | ElasticError::Unavailable(_)) => again = changes,
+                Err(error) => return Err(error.into()),
+            }
+            if again.is_empty() {
+                return Ok(());
+            }
+            changes = again;
+            tokio::time::sleep(client::pause(ROUND_PAUSE_MS)).await;
+            outcomes = match self.apply_to(index, &changes).await {
+                Ok(found) => Ok(found),
+                Err(EngineError::Elasticsearch(error)) => Err(error),
+                Err(error) => return Err(error),
+            };
+        }
+        Err(ElasticError::Unavailable("it refused the same products again and again".to_owned()).into())
+    }
+
+    /// Keys and versions of entries above this key, in the order of keys; those of deleted products are left out.
+    pub(crate) async fn versions(&self, after: i64, limit: usize) -> Result<Vec<(i64, i64)>, EngineError> {
+        let body = json!({
+            "query": {"exists": {"field": "key"}},
+            "sort": [{"key": "asc"}],
+            "search_after": [after],
+            "size": limit,
+            "version": true,
+            "track_total_hits": false,
+        });
+        let path = format!("{}/_search", self.alias());
+        let answer = self.admin(Method::Post, &path, Some(&body)).await?;
+        let hits = answer["hits"]["hits"].as_array();
+        let versions =
+            hits.into_iter().flatten().map(|hit| Some((hit["sort"][0].as_i64()?, hit["_version"].as_i64()?)));
+        Ok(versions.flatten().collect())
+    }
+
+    /// Removes the entries that only keep the versions of long deleted products.
+    pub(crate) async fn sweep(&self) -> Result<(), EngineError> {
+        let before = chrono::Utc::now().timestamp_millis() - REMOVED_KEPT_MS;
+        loop {
+            let body =
+                json!({"query": {"range": {"removed_at": {"lt": before}}}, "size": SWEEP_ENTRIES, "version": true});
+            let path = format!("{}/_search", self.alias());
+            let answer = self.admin(Method::Post, &path, Some(&body)).await?;
+            let mut bulk = Vec::new();
+            let mut count = 0;
+            for hit in answer["hits"]["hits"].as_array().into_iter().flatten() {
+                let action = json!({"delete": {"_index": hit["_index"], "_id": hit["_id"], "version": hit["_version"],
+                    "version_type": "external_gte"}});
+                bulk.extend_from_slice(action.to_string().as_bytes());
+                bulk.push(b'\n');
+                count += 1;
+            }
+            if count == 0 {
+                return Ok(());
+            }
+            let mut request = Request::new(Method::Post, "_bulk");
+            request.query = &[("refresh", "true"), ("filter_path", "errors")];
+            request.body = Some(bulk);
+            client::send(&self.transport, &request).await?;
+        }
+    }
+}
+
+/// Products that were read together, and the requests that write them.
+struct Part {
+    changes: Vec<Change>,
+    bulks: Vec<write::Bulk>,
+}
+
+/// The outcome over several indices: what is refused by one is refused, what one had no room for is tried again.
+fn merge(outcome: &mut Outcome, other: Outcome) {
+    match (&*outcome, &other) {
+        (Outcome::Never(_), _) | (_, Outcome::Done) => {}
+        _ => *outcome = other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_service_feeds_what_its_own_version_made() {
+        let index = |family: &str, mapping_version, building| IndexRecord {
+            name: "n".to_owned(),
+            family: family.to_owned(),
+            mapping_version,
+            building,
+        };
+        for (indexes, expected) in [
+            (vec![], Standing::Missing),
+            (vec![index("a", 2, false)], Standing::Ready),
+            (vec![index("a", 2, true)], Standing::Missing),
+            (vec![index("b", 2, false)], Standing::Missing),
+            (vec![index("a", 1, false)], Standing::Missing),
+            (vec![index("a", 3, false)], Standing::Newer),
+            (vec![index("a", 3, true), index("a", 2, false)], Standing::Ready),
+        ] {
+            assert_eq!(standing(&indexes, "a", 2), expected, "{indexes:?}");
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Selects products by filterCriteria, by one of two engines that agree to the last character.
+//!
+//! Elasticsearch answers where its URL is set, PostgreSQL otherwise. Both are projections of the products: fed through
+//! `search_outbox` by the job in `jobs::projection`, and rebuilt from the products at any time.
+
+mod elasticsearch;
+mod settings;
+mod verify;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::domain::filter::Criteria;
+use crate::store::pages::{Page, Position};
+use crate::store::search::{Change, Claim, FilterError, IndexRecord, Outcome};
+use crate::store::{Store, StoreError};
+
+use self::elasticsearch::standing;
+pub use self::elasticsearch::{ElasticError, Elasticsearch, Standing};
+
+pub(crate) use self::elasticsearch::pause;
+pub use settings::Settings;
+pub use verify::{Difference, Verified};
+
+/// The family and the name of the projection in the database.
+const POSTGRES_FAMILY: &str = "postgresql";
+/// The version of that projection: one of another version is rebuilt. To be raised whenever its columns or the
+/// normalisation of texts changes.
+const POSTGRES_VERSION: i32 = 1;
+/// Products that a rebuild writes in one transaction.
+const REBUILD_PRODUCTS: usize = 500;
+
+/// Told how many products are done, and of how many.
+pub type Progress<'a> = dyn Fn(i64, i64) + Send + Sync + 'a;
+
+/// What answers searches.
+#[derive(Clone, Debug)]
+pub enum Engine {
+    /// A table beside the products.
+    Postgres(Postgres),
+    /// An index in Elasticsearch.
+    Elasticsearch(Elasticsearch),
+}
+
+/// The projection in the database.
+#[derive(Clone, Debug)]
+pub struct Postgres {
+    store: Store,
+    /// Whether it is known to be complete.
+    ready: Arc<AtomicBool>,
+}
+
+/// Why a search has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    /// It ran into its deadline; a narrower one may not.
+    #[error("the search took too long")]
+    TooSlow,
+    /// The engine cannot be reached, or its index is being built.
+    #[error("search is not available: {0}")]
+    Unavailable(String),
+    /// Something is wrong with us.
+    #[error("the search failed: {0}")]
+    Internal(String),
+}
+
+/// Why the index could not be fed or rebuilt.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// There is no complete index of this version.
+    #[error("the search index is missing")]
+    NotReady,
+    /// The index belongs to a later version of the service.
+    #[error("the search index was made by a later version of the service")]
+    Newer,
+    /// Another service is rebuilding.
+    #[error("the search index is being rebuilt by another service")]
+    Busy,
+    /// Elasticsearch failed.
+    #[error(transparent)]
+    Elasticsearch(#[from] ElasticError),
+    /// The database failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A task was cancelled or panicked.
+    #[error("a task ended early: {0}")]
+    Task(#[from] tokio::task::JoinError),
+}
+
+/// What is wrong with the settings.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct SettingsError(pub(crate) String);
+
+impl Engine {
+    /// The engine of the settings. Does not connect: it may be down now and answer later.
+    ///
+    /// # Errors
+    /// When the certificate authority cannot be read or the credentials are malformed.
+    pub fn new(settings: &Settings, store: &Store) -> Result<Engine, SettingsError> {
+        match &settings.elasticsearch_url {
+            Some(url) => Ok(Engine::Elasticsearch(Elasticsearch::new(settings, url, store)?)),
+            None => Ok(Engine::Postgres(Postgres { store: store.clone(), ready: Arc::default() })),
+        }
+    }
+
+    /// Keys of a page of products that satisfy criteria, in the order of their ids; of all or of those named.
+    ///
+    /// `shop` is the stored number, 0 for global products. Answers or fails within the deadline.
+    ///
+    /// # Errors
+    /// [`SearchError::TooSlow`] and [`SearchError::Unavailable`] are 503 to a client.
+    #[allow(clippy::too_many_arguments)]
+    pub async fn page(
+        &self,
+        account: i64,
+        shop: i64,
+        criteria: &Criteria,
+        product_ids: Option<&[String]>,
+        position: &Position<String>,
+        size: usize,
+        deadline: Duration,
+    ) -> Result<Page<i64>, SearchError> {
+        match self {
+            Engine::Postgres(postgres) => {
+                postgres.require_ready().await?;
+                let found = postgres
+                    .store
+                    .filter_products(account, shop, criteria, product_ids, position, size, deadline)
+                    .await;
+                found.map_err(|error| match error {
+                    FilterError::TooSlow => SearchError::TooSlow,
+                    FilterError::Database(error) => SearchError::Internal(error.to_string()),
+                })
+            }
+            Engine::Elasticsearch(elastic) => {
+                elastic.page(account, shop, criteria, product_ids, position, size, deadline).await
+            }
+        }
+    }
+
+    /// What there is of the index for a service of this version.
+    ///
+    /// # Errors
+    /// When the engine or the database fails.
+    pub async fn standing(&self) -> Result<Standing, EngineError> {
+        match self {
+            Engine::Postgres(postgres) => {
+                let indexes = postgres.store.search_indexes().await?;
+                Ok(standing(&indexes, POSTGRES_FAMILY, POSTGRES_VERSION))
+            }
+            Engine::Elasticsearch(elastic) => elastic.standing().await,
+        }
+    }
+
+    /// Rebuilds the index from the products while writes go on.
+    ///
+    /// # Errors
+    /// [`EngineError::Busy`] while another service does; the old index then stays as it is.
+    pub async fn rebuild(&self, progress: &Progress<'_>) -> Result<(), EngineError> {
+        let Some(_lock) = self.store().lock_rebuild().await? else { return Err(EngineError::Busy) };
+        match self {
+            Engine::Postgres(postgres) => postgres.rebuild(progress).await,
+            Engine::Elasticsearch(elastic) => elastic.rebuild(progress).await,
+        }
+    }
+
+    /// Writes changes that were claimed, and tells what became of each.
+    ///
+    /// # Errors
+    /// When none of them may be taken as written; the claim is then to be dropped.
+    pub async fn apply(&self, claim: &mut Claim, changes: &[Change]) -> Result<Vec<Outcome>, EngineError> {
+        match self {
+            Engine::Postgres(postgres) => {
+                postgres.require_ready().await.map_err(|_| EngineError::NotReady)?;
+                claim.project(changes).await?;
+                Ok(vec![Outcome::Done; changes.len()])
+            }
+            Engine::Elasticsearch(elastic) => elastic.apply(changes).await,
+        }
+    }
+
+    /// Whether the engine answers at all.
+    ///
+    /// # Errors
+    /// When it does not.
+    pub async fn ping(&self) -> Result<(), EngineError> {
+        match self {
+            Engine::Postgres(_) => Ok(()),
+            Engine::Elasticsearch(elastic) => Ok(elastic.ping().await?),
+        }
+    }
+
+    /// Whether a search has met no index since this was last asked.
+    pub fn was_missing(&self) -> bool {
+        match self {
+            Engine::Postgres(_) => false,
+            Engine::Elasticsearch(elastic) => elastic.was_missing(),
+        }
+    }
+
+    /// Removes what only keeps the versions of long deleted products.
+    ///
+    /// # Errors
+    /// When the engine fails.
+    pub async fn sweep(&self) -> Result<(), EngineError> {
+        match self {
+            Engine::Postgres(postgres) => Ok(postgres.store.forget_removed_documents().await?),
+            Engine::Elasticsearch(elastic) => elastic.sweep().await,
+        }
+    }
+
+    /// Makes everything that was written until now visible to searches; for tests.
+    ///
+    /// # Errors
+    /// When the engine fails.
+    pub async fn refresh(&self) -> Result<(), EngineError> {
+        match self {
+            Engine::Postgres(_) => Ok(()),
+            Engine::Elasticsearch(elastic) => Ok(elastic.refresh().await?),
+        }
+    }
+
+    fn store(&self) -> &Store {
+        match self {
+            Engine::Postgres(postgres) => &postgres.store,
+            Engine::Elasticsearch(elastic) => elastic.store(),
+        }
+    }
+
+    async fn versions(&self, after: i64, limit: usize) -> Result<Vec<(i64, i64)>, EngineError> {
+        match self {
+            Engine::Postgres(postgres) => Ok(postgres.store.search_document_versions(after, limit).await?),
+            Engine::Elasticsearch(elastic) => elastic.versions(after, limit).await,
+        }
+    }
+}
+
+impl Postgres {
+    async fn require_ready(&self) -> Result<(), SearchError> {
+        if self.ready.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let indexes = self.store.search_indexes().await.map_err(|error| SearchError::Internal(error.to_string()))?;
+        if standing(&indexes, POSTGRES_FAMILY, POSTGRES_VERSION) != Standing::Ready {
+            return Err(SearchError::Unavailable("the index is being built".to_owned()));
+        }
+        self.ready.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    async fn rebuild(&self, progress: &Progress<'_>) -> Result<(), EngineError> {
+        let total = self.store.count_products().await?;
+        let (mut after, mut done) = (i64::MIN, 0);
+        loop {
+            let products = self.store.products_after_key(after, REBUILD_PRODUCTS).await?;
+            let changes: Vec<Change> = tokio::task::spawn_blocking(move || {
+                products.into_iter().map_while(|product| product.change()).collect()
+            })
+            .await?;
+            let Some(last) = changes.last() else { break };
+            after = last.key;
+            self.store.project(&changes).await?;
+            done += changes.len() as i64;
+            progress(done, total.max(done));
+        }
+        self.store.sweep_search_documents().await?;
+        let record = IndexRecord {
+            name: POSTGRES_FAMILY.to_owned(),
+            family: POSTGRES_FAMILY.to_owned(),
+            mapping_version: POSTGRES_VERSION,
+            building: false,
+        };
+        self.store.add_search_index(&record).await?;
+        Ok(self.store.set_search_index(&record.name).await?)
+    }
+}

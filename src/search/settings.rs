@@ -1,0 +1,113 @@
+//! How search is set up.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use url::Url;
+
+/// Where searches are answered, and for how long at most. Without a URL, PostgreSQL answers them.
+#[derive(Clone, clap::Args)]
+pub struct Settings {
+    /// Address of an Elasticsearch 8.19 or 9.x; without it PostgreSQL answers searches.
+    #[arg(long, env = "ELASTICSEARCH_URL")]
+    pub elasticsearch_url: Option<Url>,
+    /// User for basic authentication.
+    #[arg(long, env = "ELASTICSEARCH_USER", requires = "elasticsearch_password")]
+    pub elasticsearch_user: Option<String>,
+    /// Password of the user.
+    #[arg(long, env = "ELASTICSEARCH_PASSWORD", requires = "elasticsearch_user", hide_env_values = true)]
+    pub elasticsearch_password: Option<String>,
+    /// API key as Elasticsearch shows it under `encoded`; goes before user and password.
+    #[arg(long, env = "ELASTICSEARCH_API_KEY", hide_env_values = true)]
+    pub elasticsearch_api_key: Option<String>,
+    /// Certificate authority of Elasticsearch as a PEM file; the public authorities are trusted as well.
+    #[arg(long, env = "ELASTICSEARCH_CA_FILE")]
+    pub elasticsearch_ca_file: Option<PathBuf>,
+    /// What the names of indices and aliases begin with. Each database needs a prefix of its own.
+    #[arg(long, env = "ELASTICSEARCH_INDEX_PREFIX", default_value = DEFAULT_PREFIX, value_parser = index_prefix)]
+    pub elasticsearch_index_prefix: String,
+    /// How long a search may take, in milliseconds, before the answer is 503.
+    #[arg(long, env = "SEARCH_DEADLINE_MS", default_value_t = DEFAULT_DEADLINE_MS, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    pub search_deadline_ms: u64,
+}
+
+/// What the names of indices begin with unless told otherwise.
+const DEFAULT_PREFIX: &str = "vat-classification";
+/// How long a search may take unless told otherwise, in milliseconds.
+const DEFAULT_DEADLINE_MS: u64 = 2_000;
+/// Most characters of a prefix: a name has at most 255, and more is added.
+const MAX_PREFIX_CHARACTERS: usize = 100;
+
+impl Settings {
+    /// How long a search may take.
+    pub fn deadline(&self) -> Duration {
+        Duration::from_millis(self.search_deadline_ms)
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            elasticsearch_url: None,
+            elasticsearch_user: None,
+            elasticsearch_password: None,
+            elasticsearch_api_key: None,
+            elasticsearch_ca_file: None,
+            elasticsearch_index_prefix: DEFAULT_PREFIX.to_owned(),
+            search_deadline_ms: DEFAULT_DEADLINE_MS,
+        }
+    }
+}
+
+/// Shows everything but credentials.
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("elasticsearch_host", &self.elasticsearch_url.as_ref().and_then(Url::host_str))
+            .field("elasticsearch_ca_file", &self.elasticsearch_ca_file)
+            .field("elasticsearch_index_prefix", &self.elasticsearch_index_prefix)
+            .field("search_deadline_ms", &self.search_deadline_ms)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Checks a prefix: what Elasticsearch allows in a name, without what would make a pattern or a list of it.
+fn index_prefix(text: &str) -> Result<String, String> {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_' | '.');
+    let begins = text.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+    if begins && text.len() <= MAX_PREFIX_CHARACTERS && text.chars().all(allowed) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!(
+            "a prefix has 1 to {MAX_PREFIX_CHARACTERS} small letters, digits, dashes, underscores and dots, \
+             and begins with a letter or digit"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prefix_is_part_of_a_name_and_never_a_pattern() {
+        for good in ["vat-classification", "a", "shop_1.test"] {
+            assert!(index_prefix(good).is_ok(), "{good}");
+        }
+        for bad in ["", "A", "-a", "a*", "a,b", "a b", "ä", &"a".repeat(101)] {
+            assert!(index_prefix(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_not_shown() {
+        let settings = Settings {
+            elasticsearch_url: "https://elastic:secret@search.example:9200".parse().ok(),
+            elasticsearch_password: Some("secret".to_owned()),
+            elasticsearch_api_key: Some("secret".to_owned()),
+            ..Settings::default()
+        };
+        assert!(!format!("{settings:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,159 @@
+//! Accounts and access tokens.
+
+use chrono::{DateTime, Utc};
+use sqlx::FromRow;
+
+use crate::domain::access::{Level, Plan, TokenHash};
+use crate::store::Store;
+
+/// Who sends a request: the account, and the user whose name history shows.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The account that all data of the request belongs to.
+    pub account: i64,
+    /// The token's user.
+    pub user: String,
+    /// The account's plan.
+    pub plan: Plan,
+}
+
+/// What a well-formed token turns out to be.
+#[derive(Clone, Debug)]
+pub enum Credential {
+    /// Never issued, or expired.
+    Unknown,
+    /// Revoked, or of a disabled account.
+    Withdrawn,
+    /// In force.
+    Valid(Caller, Level),
+}
+
+#[derive(FromRow)]
+struct TokenRow {
+    account_id: i64,
+    user_name: String,
+    level: String,
+    plan: String,
+    withdrawn: bool,
+}
+
+/// Why an account or token could not be made or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum AccountError {
+    /// The name is taken.
+    #[error("an account named {0} exists already")]
+    Exists(String),
+    /// No such account.
+    #[error("there is no account named {0}")]
+    UnknownAccount(String),
+    /// No such token.
+    #[error("this token is not known")]
+    UnknownToken,
+    /// The database failed.
+    #[error(transparent)]
+    Database(#[from] sqlx::Error),
+}
+
+impl Store {
+    /// Makes an account.
+    ///
+    /// # Errors
+    /// When the name is taken.
+    pub async fn create_account(&self, name: &str, plan: Plan) -> Result<(), AccountError> {
+        let made = sqlx::query("insert into accounts (name, plan) values ($1, $2) on conflict (name) do nothing")
+            .bind(name)
+            .bind(plan.name())
+            .execute(self.pool())
+            .await?;
+        if made.rows_affected() == 0 { Err(AccountError::Exists(name.to_owned())) } else { Ok(()) }
+    }
+
+    /// Stores a token's hash.
+    ///
+    /// # Errors
+    /// When the account does not exist.
+    pub async fn create_token(
+        &self,
+        account: &str,
+        user: &str,
+        level: Level,
+        hash: &TokenHash,
+        expires_at: Option<DateTime<Utc>>,
+    ) -> Result<(), AccountError> {
+        let made = sqlx::query(
+            "insert into tokens (token_hash, account_id, user_name, level, expires_at)
+             select $1, account_id, $3, $4, $5 from accounts where name = $2",
+        )
+        .bind(hash.as_slice())
+        .bind(account)
+        .bind(user)
+        .bind(level.name())
+        .bind(expires_at)
+        .execute(self.pool())
+        .await?;
+        if made.rows_affected() == 0 { Err(AccountError::UnknownAccount(account.to_owned())) } else { Ok(()) }
+    }
+
+    /// Ends a token; one that is ended already stays so.
+    ///
+    /// # Errors
+    /// When the token is not known.
+    pub async fn revoke_token(&self, hash: &TokenHash) -> Result<(), AccountError> {
+        let ended = sqlx::query("update tokens set revoked_at = coalesce(revoked_at, now()) where token_hash = $1")
+            .bind(hash.as_slice())
+            .execute(self.pool())
+            .await?;
+        if ended.rows_affected() == 0 { Err(AccountError::UnknownToken) } else { Ok(()) }
+    }
+
+    /// Makes the first account with one ADMIN token, unless there is any account.
+    ///
+    /// Two services that start at once on an empty database make one account between them.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn create_first_account(&self, name: &str, user: &str, hash: &TokenHash) -> Result<bool, sqlx::Error> {
+        let mut tx = self.pool().begin().await?;
+        sqlx::query("lock table accounts in share row exclusive mode").execute(&mut *tx).await?;
+        let made: Option<i64> = sqlx::query_scalar(
+            "insert into accounts (name, plan) select $1, 'UNLIMITED' where not exists (select from accounts)
+             returning account_id",
+        )
+        .bind(name)
+        .fetch_optional(&mut *tx)
+        .await?;
+        if let Some(account) = made {
+            sqlx::query("insert into tokens (token_hash, account_id, user_name, level) values ($1, $2, $3, 'ADMIN')")
+                .bind(hash.as_slice())
+                .bind(account)
+                .bind(user)
+                .execute(&mut *tx)
+                .await?;
+        }
+        tx.commit().await?;
+        Ok(made.is_some())
+    }
+
+    /// Looks a token up.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn authenticate(&self, hash: &TokenHash) -> Result<Credential, sqlx::Error> {
+        let row: Option<TokenRow> = sqlx::query_as(
+            "select account_id, user_name, level, plan, revoked_at is not null or disabled as withdrawn
+             from tokens join accounts using (account_id)
+             where token_hash = $1 and (expires_at is null or expires_at > now() or revoked_at is not null)",
+        )
+        .bind(hash.as_slice())
+        .fetch_optional(self.pool())
+        .await?;
+        let Some(row) = row else { return Ok(Credential::Unknown) };
+        let (Some(level), Some(plan)) = (Level::from_name(&row.level), Plan::from_name(&row.plan)) else {
+            return Ok(Credential::Withdrawn);
+        };
+        if row.withdrawn {
+            return Ok(Credential::Withdrawn);
+        }
+        Ok(Credential::Valid(Caller { account: row.account_id, user: row.user_name, plan }, level))
+    }
+}

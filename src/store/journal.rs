@@ -1,0 +1,97 @@
+//! What happened to products and assignments, written in the transaction that does it.
+
+use sqlx::PgPool;
+use uuid::Uuid;
+
+use crate::domain::Taxonomy;
+use crate::store::{StoreError, Tx};
+
+/// Who auto-assignment is in the history.
+pub const AUTO_ASSIGNMENT: &str = "auto-assignment";
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+pub(super) struct Entry<'a> {
+    /// The product, by its key, id and stored shop.
+    pub product: (i64, &'a str, i64),
+    /// The assignment's taxonomy; none when it is the product that changed.
+    pub taxonomy: Option<Taxonomy>,
+    pub action: &'a str,
+    pub actor: &'a str,
+    pub status: Option<&'a str>,
+    pub strategy: Option<&'a str>,
+    pub product_class: Option<String>,
+    pub version: i64,
+}
+
+/// Writes all entries of a transaction; called once in it, since entries are numbered from 0.
+pub(super) async fn record(tx: &mut Tx, account: i64, entries: &[Entry<'_>]) -> Result<(), StoreError> {
+    record_for_accounts(tx, &vec![account; entries.len()], entries).await
+}
+
+/// As [`record`], for entries of several accounts.
+pub(super) async fn record_for_accounts(
+    tx: &mut Tx,
+    accounts: &[i64],
+    entries: &[Entry<'_>],
+) -> Result<(), StoreError> {
+    fn column<'a, T>(entries: &[Entry<'a>], value: impl Fn(&Entry<'a>) -> T) -> Vec<T> {
+        entries.iter().map(value).collect()
+    }
+    if entries.is_empty() {
+        return Ok(());
+    }
+    sqlx::query(
+        "insert into journal (sequence, account_id, product_key, product_id, shop_id, taxonomy, action, actor, status,
+                              strategy, product_class, version)
+         select start + ordinal - 1, account_id, product_key, product_id, shop_id, taxonomy, action, actor, status,
+                strategy, product_class, version
+         from unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::smallint[], $6::text[], $7::text[],
+                     $8::text[], $9::text[], $10::text[], $11::bigint[]) with ordinality
+              as entry (account_id, product_key, product_id, shop_id, taxonomy, action, actor, status, strategy,
+                        product_class, version, ordinal),
+              (select journal_sequence(0)) as first (start)",
+    )
+    .bind(accounts)
+    .bind(column(entries, |entry| entry.product.0))
+    .bind(column(entries, |entry| entry.product.1))
+    .bind(column(entries, |entry| entry.product.2))
+    .bind(column(entries, |entry| entry.taxonomy.map(stored_taxonomy)))
+    .bind(column(entries, |entry| entry.action))
+    .bind(column(entries, |entry| entry.actor))
+    .bind(column(entries, |entry| entry.status))
+    .bind(column(entries, |entry| entry.strategy))
+    .bind(column(entries, |entry| entry.product_class.clone()))
+    .bind(column(entries, |entry| entry.version))
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+/// The number under which a taxonomy is stored.
+pub(super) fn stored_taxonomy(taxonomy: Taxonomy) -> i16 {
+    taxonomy.index() as i16
+}
+
+/// The taxonomy of a stored number.
+pub(super) fn taxonomy_from_stored(number: i16) -> Taxonomy {
+    Taxonomy::ALL.get(number as usize).copied().unwrap_or(Taxonomy::Taric)
+}
+
+/// An identifier whose values grow with time, so that new ones lie together in an index.
+pub(super) fn new_uuid() -> Uuid {
+    Uuid::now_v7()
+}
+
+/// Sees to it that new sequences lie above all old ones, also when a dump was restored into a cluster whose
+/// transaction ids begin lower than those of the old one.
+pub(super) async fn raise_base(pool: &PgPool) -> Result<(), sqlx::Error> {
+    sqlx::query(
+        "with highest as (select coalesce(max(sequence), 0) / 131072 as transaction from journal)
+         update journal_base set base = highest.transaction + 1
+         from highest where base + pg_current_xact_id()::text::bigint <= highest.transaction",
+    )
+    .execute(pool)
+    .await?;
+    Ok(())
+}

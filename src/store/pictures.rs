@@ -1,0 +1,186 @@
+//! Which picture a product has; the bytes lie in the object store.
+//!
+//! An object is written before its row and removed after it, so that a row always names an object that exists.
+//! Objects that no row names are noted for removal in the transaction that lets go of them.
+
+use sqlx::FromRow;
+
+use crate::domain::{Fault, ShopId};
+use crate::store::products::unknown_product;
+use crate::store::{Store, StoreError, Tx};
+
+/// Orphaned objects that are removed in one go.
+pub const ORPHANS_PER_ROUND: i64 = 100;
+
+/// A picture of a product.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct PictureRecord {
+    /// The key of its bytes in the object store.
+    pub object_key: String,
+    /// Its media type.
+    pub content_type: String,
+    /// Pixels across.
+    pub width: i32,
+    /// Pixels down.
+    pub height: i32,
+    /// Bytes.
+    pub size: i64,
+    /// Changes with the bytes.
+    pub etag: String,
+}
+
+fn unknown_picture(product_id: &str) -> Fault {
+    Fault::of("UNKNOWN_PICTURE", format!("the product \"{product_id}\" has no picture")).on(product_id)
+}
+
+impl Store {
+    /// The picture of a product.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`] when there is no such product or it has none.
+    pub async fn picture(&self, account: i64, shop: ShopId, product_id: &str) -> Result<PictureRecord, StoreError> {
+        let picture = sqlx::query_as(
+            "select object_key, content_type, width, height, size, etag from pictures join products using (product_key)
+             where account_id = $1 and shop_id = $2 and product_id = $3",
+        )
+        .bind(account)
+        .bind(shop.stored())
+        .bind(product_id)
+        .fetch_optional(self.pool())
+        .await?;
+        picture.ok_or_else(|| StoreError::not_found(unknown_picture(product_id)))
+    }
+
+    /// Refuses early what [`Store::set_picture`] would refuse, before the bytes are looked at.
+    ///
+    /// # Errors
+    /// As [`Store::set_picture`].
+    pub async fn check_picture(
+        &self,
+        account: i64,
+        shop: ShopId,
+        product_id: &str,
+        replace: bool,
+    ) -> Result<(), StoreError> {
+        let row: Option<(bool,)> = sqlx::query_as(
+            "select exists (select from pictures where pictures.product_key = products.product_key)
+             from products where account_id = $1 and shop_id = $2 and product_id = $3",
+        )
+        .bind(account)
+        .bind(shop.stored())
+        .bind(product_id)
+        .fetch_optional(self.pool())
+        .await?;
+        check_presence(row.map(|row| row.0), product_id, replace)
+    }
+
+    /// Gives a product its first picture, or another one with `replace`.
+    ///
+    /// # Errors
+    /// Not found when there is no such product, or with `replace` no picture; conflict when there is one without it.
+    pub async fn set_picture(
+        &self,
+        account: i64,
+        shop: ShopId,
+        product_id: &str,
+        picture: &PictureRecord,
+        replace: bool,
+    ) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        let row: Option<(i64, bool)> = sqlx::query_as(
+            "select product_key, exists (select from pictures where pictures.product_key = products.product_key)
+             from products where account_id = $1 and shop_id = $2 and product_id = $3 for update",
+        )
+        .bind(account)
+        .bind(shop.stored())
+        .bind(product_id)
+        .fetch_optional(&mut *tx)
+        .await?;
+        check_presence(row.map(|row| row.1), product_id, replace)?;
+        let key = row.map(|row| row.0).unwrap_or_default();
+        remove(&mut tx, key).await?;
+        sqlx::query(
+            "insert into pictures (product_key, object_key, content_type, width, height, size, etag)
+             values ($1, $2, $3, $4, $5, $6, $7)",
+        )
+        .bind(key)
+        .bind(&picture.object_key)
+        .bind(&picture.content_type)
+        .bind(picture.width)
+        .bind(picture.height)
+        .bind(picture.size)
+        .bind(&picture.etag)
+        .execute(&mut *tx)
+        .await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// Notes that an object was written which no row may ever name.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn orphan_object(&self, object_key: &str) -> Result<(), StoreError> {
+        sqlx::query("insert into orphaned_objects (object_key) values ($1) on conflict do nothing")
+            .bind(object_key)
+            .execute(self.pool())
+            .await?;
+        Ok(())
+    }
+
+    /// Some objects that no picture names.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn orphaned_objects(&self) -> Result<Vec<String>, StoreError> {
+        let keys = sqlx::query_scalar(
+            "select object_key from orphaned_objects
+             where not exists (select from pictures where pictures.object_key = orphaned_objects.object_key)
+               and orphaned_at < now() - interval '1 minute'
+             order by orphaned_at limit $1",
+        )
+        .bind(ORPHANS_PER_ROUND)
+        .fetch_all(self.pool())
+        .await?;
+        Ok(keys)
+    }
+
+    /// Forgets objects that were removed, and those that a picture names after all.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn forget_orphans(&self, keys: &[String]) -> Result<(), StoreError> {
+        sqlx::query(
+            "delete from orphaned_objects where object_key = any($1)
+                or exists (select from pictures where pictures.object_key = orphaned_objects.object_key)",
+        )
+        .bind(keys)
+        .execute(self.pool())
+        .await?;
+        Ok(())
+    }
+}
+
+fn check_presence(has_picture: Option<bool>, product_id: &str, replace: bool) -> Result<(), StoreError> {
+    match (has_picture, replace) {
+        (None, _) => Err(StoreError::not_found(unknown_product(product_id))),
+        (Some(false), true) => Err(StoreError::not_found(unknown_picture(product_id))),
+        (Some(true), false) => {
+            let message = format!("the product \"{product_id}\" has a picture already; replace it with PUT");
+            let faults = vec![Fault::of("PICTURE_EXISTS", message).on(product_id)];
+            Err(StoreError::Conflict { faults, current_version: None })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Lets go of a product's picture, if it has one.
+pub(super) async fn remove(tx: &mut Tx, product_key: i64) -> Result<(), StoreError> {
+    sqlx::query(
+        "with removed as (delete from pictures where product_key = $1 returning object_key)
+         insert into orphaned_objects (object_key) select object_key from removed on conflict do nothing",
+    )
+    .bind(product_key)
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,261 @@
+//! The queue of products whose entry in the search index is to be written or removed.
+
+use std::collections::{BTreeMap, HashSet};
+
+use sqlx::FromRow;
+use sqlx::types::Json;
+
+use crate::domain::Details;
+use crate::domain::filter::Document;
+use crate::store::{Store, StoreError, Tx};
+
+/// Most bytes of stored details that are read at once; at least one product is read, however large.
+const MAX_READ_BYTES: i64 = 4 * 1024 * 1024;
+/// How long a claim may wait for the search engine before the database gives its rows back.
+const CLAIM_TIMEOUT: &str = "60s";
+
+/// A product as it is read for projection.
+#[derive(Clone, Debug, FromRow)]
+pub struct StoredProduct {
+    product_key: i64,
+    account_id: i64,
+    shop_id: i64,
+    product_id: String,
+    version: i64,
+    /// None where the product was left for later, since those before it are large.
+    details: Option<Json<Details>>,
+}
+
+/// A product whose entry is to be written, or removed where there is no document.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The product's key.
+    pub key: i64,
+    /// Its account.
+    pub account: i64,
+    /// Its version; a deletion has the last version plus one.
+    pub version: i64,
+    /// What to store of it.
+    pub document: Option<Document>,
+}
+
+/// What became of a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is in the index, or a later version is.
+    Done,
+    /// The engine had no room for it or failed; it is tried again.
+    Retry(String),
+    /// The engine refuses it for what it holds.
+    Never(String),
+}
+
+/// Rows of the queue that this service holds until it finishes or drops them.
+pub struct Claim {
+    tx: Tx,
+    /// Each row with its product.
+    rows: Vec<(i64, i64)>,
+    removals: Vec<Change>,
+    products: Vec<StoredProduct>,
+    /// Products whose rows are done with, whatever becomes of the others: they no longer exist.
+    gone: HashSet<i64>,
+}
+
+#[derive(FromRow)]
+struct Row {
+    outbox_id: i64,
+    product_key: i64,
+    account_id: i64,
+    version: i64,
+    deleted: bool,
+}
+
+impl StoredProduct {
+    /// The product's key.
+    pub fn key(&self) -> i64 {
+        self.product_key
+    }
+
+    /// What to write; none where the product was left for later.
+    pub fn change(self) -> Option<Change> {
+        let details = self.details?.0;
+        let (key, account, version) = (self.product_key, self.account_id, self.version);
+        let document = Document::of(key, account, self.shop_id, &self.product_id, version, &details);
+        Some(Change { key, account, version, document: Some(document) })
+    }
+}
+
+impl Store {
+    /// Claims the oldest rows of the queue that no other service holds, and reads their products as they are now.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn claim_search_changes(&self, limit: usize) -> Result<Option<Claim>, StoreError> {
+        let mut tx = self.begin().await?;
+        let rows: Vec<Row> = sqlx::query_as(
+            "select outbox_id, product_key, account_id, version, deleted from search_outbox
+             order by outbox_id limit $1 for update skip locked",
+        )
+        .bind(limit as i64)
+        .fetch_all(&mut *tx)
+        .await?;
+        if rows.is_empty() {
+            tx.rollback().await?;
+            return Ok(None);
+        }
+        sqlx::query("select set_config('idle_in_transaction_session_timeout', $1, true)")
+            .bind(CLAIM_TIMEOUT)
+            .execute(&mut *tx)
+            .await?;
+        let removals: BTreeMap<i64, Change> = rows
+            .iter()
+            .filter(|row| row.deleted)
+            .map(|row| {
+                let change =
+                    Change { key: row.product_key, account: row.account_id, version: row.version, document: None };
+                (row.product_key, change)
+            })
+            .collect();
+        let written: HashSet<i64> =
+            rows.iter().map(|row| row.product_key).filter(|key| !removals.contains_key(key)).collect();
+        let keys: Vec<i64> = written.iter().copied().collect();
+        let products = read_products(&mut tx, &keys).await?;
+        let found: HashSet<i64> = products.iter().map(|product| product.product_key).collect();
+        Ok(Some(Claim {
+            tx,
+            rows: rows.iter().map(|row| (row.outbox_id, row.product_key)).collect(),
+            removals: removals.into_values().collect(),
+            products,
+            gone: written.difference(&found).copied().collect(),
+        }))
+    }
+
+    /// Products with keys above this one, in the order of keys, as many as are read at once.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn products_after_key(&self, after: i64, limit: usize) -> Result<Vec<StoredProduct>, StoreError> {
+        let mut tx = self.begin().await?;
+        let keys: Vec<i64> =
+            sqlx::query_scalar("select product_key from products where product_key > $1 order by 1 limit $2")
+                .bind(after)
+                .bind(limit as i64)
+                .fetch_all(&mut *tx)
+                .await?;
+        let products = read_products(&mut tx, &keys).await?;
+        tx.rollback().await?;
+        Ok(products)
+    }
+
+    /// How many rows wait in the queue.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn search_queue_length(&self) -> Result<i64, StoreError> {
+        Ok(sqlx::query_scalar("select count(*) from search_outbox").fetch_one(self.pool()).await?)
+    }
+
+    /// How many products could not be indexed.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn search_parked(&self) -> Result<i64, StoreError> {
+        Ok(sqlx::query_scalar("select count(*) from search_parked").fetch_one(self.pool()).await?)
+    }
+
+    /// How many products there are, of all accounts.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn count_products(&self) -> Result<i64, StoreError> {
+        Ok(sqlx::query_scalar("select count(*) from products").fetch_one(self.pool()).await?)
+    }
+}
+
+impl Claim {
+    /// How many rows it holds.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Never: there is no claim of nothing.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Takes out the products to write and the removals.
+    pub fn take(&mut self) -> (Vec<StoredProduct>, Vec<Change>) {
+        (std::mem::take(&mut self.products), std::mem::take(&mut self.removals))
+    }
+
+    /// The transaction that holds the rows.
+    pub(in crate::store) fn tx(&mut self) -> &mut Tx {
+        &mut self.tx
+    }
+
+    /// Ends the claim: rows of products that are done or parked leave the queue, the others are free to be claimed.
+    ///
+    /// # Errors
+    /// When the database fails; the rows then stay.
+    pub async fn finish(mut self, outcomes: &[(Change, Outcome)]) -> Result<(), StoreError> {
+        let mut settled = std::mem::take(&mut self.gone);
+        let mut done = Vec::new();
+        for (change, outcome) in outcomes {
+            match outcome {
+                Outcome::Done => done.push(change.key),
+                Outcome::Never(reason) => park(&mut self.tx, change, reason).await?,
+                Outcome::Retry(_) => continue,
+            }
+            settled.insert(change.key);
+        }
+        let ids: Vec<i64> = self.rows.iter().filter(|(_, key)| settled.contains(key)).map(|(id, _)| *id).collect();
+        sqlx::query("delete from search_outbox where outbox_id = any($1)").bind(ids).execute(&mut *self.tx).await?;
+        sqlx::query("delete from search_parked where product_key = any($1)").bind(done).execute(&mut *self.tx).await?;
+        self.tx.commit().await?;
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Puts a change on the list of those that the search engine refuses.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn park_search_change(&self, change: &Change, reason: &str) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        park(&mut tx, change, reason).await?;
+        tx.commit().await?;
+        Ok(())
+    }
+}
+
+async fn park(tx: &mut Tx, change: &Change, reason: &str) -> Result<(), StoreError> {
+    sqlx::query(
+        "insert into search_parked (product_key, account_id, version, reason) values ($1, $2, $3, $4)
+         on conflict (product_key) do update
+         set version = excluded.version, reason = excluded.reason, parked_at = now()",
+    )
+    .bind(change.key)
+    .bind(change.account)
+    .bind(change.version)
+    .bind(reason.replace('\0', ""))
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+/// Reads products by their keys in the order of keys, without the details of those beyond [`MAX_READ_BYTES`].
+async fn read_products(tx: &mut Tx, keys: &[i64]) -> Result<Vec<StoredProduct>, StoreError> {
+    let products = sqlx::query_as(
+        "select product_key, account_id, shop_id, product_id, version,
+                case when before < $2 then details end as details
+         from (select *, sum(pg_column_size(details)) over (order by product_key) - pg_column_size(details) as before
+               from products where product_key = any($1)) as sized
+         order by product_key",
+    )
+    .bind(keys)
+    .bind(MAX_READ_BYTES)
+    .fetch_all(&mut **tx)
+    .await?;
+    Ok(products)
+}

@@ -1,0 +1,62 @@
+//! Merchant product attributes.
+
+use serde_json::json;
+
+use crate::app::App;
+
+const PATH: &str = "/products/merchant-product-attributes";
+
+#[tokio::test]
+async fn an_attribute_is_declared_once_and_listed() {
+    let app = App::start().await;
+    let declaration = json!({"fieldName": "manual", "displayName": "Manual", "description": "Where it is.",
+        "isLanguageSpecific": true, "format": "URL", "objectType": "Text", "tags": ["docs"]});
+    assert_eq!(app.post(PATH, declaration.clone()).await.expect(201).body, declaration);
+    let taken = app.post(PATH, declaration.clone()).await.expect(409);
+    assert_eq!(taken.body["code"], "CONFLICT_ENTITY_MODIFIED");
+    for bad in [
+        json!({}),
+        json!({"fieldName": "9"}),
+        json!({"fieldName": "a", "format": "HTML"}),
+        json!([]),
+        json!({"fieldName": "a", "objectType": "Blob"}),
+        json!({"fieldName": "a", "extra": 1}),
+    ] {
+        app.post(PATH, bad.clone()).await.expect(400);
+    }
+    assert_eq!(app.get(PATH).await.expect(200).body, json!({"items": [declaration]}));
+}
+
+#[tokio::test]
+async fn values_must_be_declared_in_their_place_and_of_their_format() {
+    let app = App::start().await;
+    app.post(PATH, json!({"fieldName": "manual", "isLanguageSpecific": true, "format": "URL"})).await.expect(201);
+    app.post(PATH, json!({"fieldName": "weight", "objectType": "Number"})).await.expect(201);
+    let product = |details: serde_json::Value| json!({"p": {"productDetails": details}});
+    let refused = app
+        .post(
+            "/products/global",
+            product(json!({
+            "merchantProductAttributes": {"manual": "https://example.org", "weight": "heavy", "other": 1}})),
+        )
+        .await
+        .expect(422);
+    assert_eq!(
+        refused.faults(),
+        [
+            "productDetails.merchantProductAttributes.manual MISPLACED_ATTRIBUTE",
+            "productDetails.merchantProductAttributes.other UNDECLARED_ATTRIBUTE",
+            "productDetails.merchantProductAttributes.weight INVALID_ATTRIBUTE_VALUE",
+        ]
+    );
+    app.post(
+        "/products/global",
+        product(json!({
+        "merchantProductAttributes": {"weight": 1.5},
+        "languageAttributes": {"de": {"merchantProductAttributes": {"manual": "https://example.org/m"}}}})),
+    )
+    .await
+    .expect(201);
+    let read = app.get("/products/global/p").await.expect(200).body;
+    assert_eq!(read["productDetails"]["merchantProductAttributes"], json!({"weight": 1.5}));
+}

@@ -1,0 +1,101 @@
+//! Classifying without storing, the taxonomies, and VAT rates.
+
+use serde_json::{Value, json};
+
+use crate::app::App;
+
+#[tokio::test]
+async fn a_classification_decides_as_auto_assignment_does_and_stores_nothing() {
+    let app = App::start().await;
+    let texts =
+        [("socks", "Herren Socken aus Baumwolle"), ("gift", "Geschenk"), ("coffee", "Kaffee geröstet, ganze Bohnen")];
+    let items: Vec<Value> =
+        texts.iter().map(|(id, name)| json!({"id": id, "languageAttributes": {"de": {"productName": name}}})).collect();
+    let answer = app.post("/classifications", json!({"taxonomy": "TARIC", "items": items})).await.expect(200).body;
+    assert_eq!(app.get("/products/global").await.body["items"], json!([]));
+    app.create(&texts).await;
+    app.assign().await;
+    for (index, (id, _)) in texts.iter().enumerate() {
+        let item = &answer["items"][index];
+        assert_eq!(item["id"], *id);
+        let stored = app.assignment("TARIC", id).await;
+        for field in
+            ["assignmentStatus", "strategy", "productClassCode", "productClass", "fixedWidthProductClass", "confidence"]
+        {
+            assert_eq!(item["decision"].get(field), stored.get(field), "{id} {field}");
+        }
+    }
+    assert!(answer["model"]["version"].is_string() && answer["model"]["corpus"].is_string());
+}
+
+#[tokio::test]
+async fn candidates_are_distinct_at_the_depth_asked_for() {
+    let app = App::start().await;
+    let item = json!({"languageAttributes": {"de": {"productName": "Socken aus Baumwolle"}}});
+    for digits in [2, 4, 6] {
+        let body = json!({"taxonomy": "UKGT", "digits": digits, "limit": 3, "items": [item, {}]});
+        let answer = app.post("/classifications", body).await.expect(200).body;
+        let candidates = answer["items"][0]["candidates"].as_array().expect("candidates").clone();
+        let mut codes: Vec<&str> = candidates.iter().filter_map(|one| one["productClassCode"].as_str()).collect();
+        assert!(!codes.is_empty() && codes.len() <= 3 && codes.iter().all(|code| code.len() == digits), "{codes:?}");
+        codes.sort_unstable();
+        codes.dedup();
+        assert_eq!(codes.len(), candidates.len());
+        assert!(candidates[0]["labels"]["de"].is_string() && candidates[0]["labels"]["en"].is_string());
+        assert_eq!(answer["items"][1]["candidates"], json!([]));
+        assert_eq!(answer["items"][1]["decision"]["assignmentStatus"], "UNASSIGNED");
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_classification_is_named() {
+    let app = App::start().await;
+    for bad in [
+        json!({"taxonomy": "HS", "items": [{}]}),
+        json!({"taxonomy": "TARIC", "items": []}),
+        json!({"items": [{}]}),
+        json!({"taxonomy": "TARIC", "digits": 5, "items": [{}]}),
+        json!({"taxonomy": "TARIC", "limit": 0, "items": [{}]}),
+        json!({"taxonomy": "TARIC", "limit": 21, "items": [{}]}),
+        json!({"taxonomy": "TARIC", "items": [{"x": 1}]}),
+        json!({"taxonomy": "TARIC", "items": vec![json!({}); 1_001]}),
+    ] {
+        app.post("/classifications", bad).await.expect(400);
+    }
+    let body = json!({"taxonomy": "TARIC", "items": [{}, {"languageAttributes": {"german": {}}, "customsCodes": {"taricCode": "1"}}]});
+    let refused = app.post("/classifications", body).await.expect(422);
+    assert_eq!(
+        refused.faults(),
+        ["items[1].languageAttributes.german UNKNOWN_LANGUAGE", "items[1].customsCodes.taricCode INVALID_CUSTOMS_CODE"]
+    );
+}
+
+#[tokio::test]
+async fn rates_follow_from_a_class_and_the_taxonomy_can_be_browsed() {
+    let app = App::start().await;
+    let rates = app.get("/vat-rates/UKGT/490199-00-000").await.expect(200).body;
+    assert_eq!((&rates["productClass"], &rates["countries"][0]["country"]), (&json!("490199-00-000"), &json!("GB")));
+    let germany = app.get("/vat-rates/TARIC/080390").await.expect(200).body;
+    let germany =
+        germany["countries"].as_array().and_then(|all| all.iter().find(|one| one["country"] == "DE")).cloned();
+    assert_eq!(germany.map(|one| one["rate"].clone()), Some(json!(7.0)));
+    for (path, status) in [
+        ("/vat-rates/HS/4901", 404),
+        ("/vat-rates/TARIC/9999", 404),
+        ("/vat-rates/TARIC/x", 404),
+        ("/vat-rates/TARIC/4901?date=yesterday", 400),
+        ("/vat-rates/TARIC/4901?date=2026-01-01", 200),
+        ("/product-classes/HS", 404),
+        ("/product-classes/TARIC?under=x", 400),
+    ] {
+        app.get(path).await.expect(status);
+    }
+    let chapters = app.get("/product-classes/TARES?size=1000").await.expect(200).body;
+    assert_eq!(chapters["items"].as_array().map(Vec::len), Some(96));
+    let below = app.get("/product-classes/TARES?under=0901").await.expect(200).body;
+    assert!(below["items"].as_array().is_some_and(|items| items.iter().all(|item| {
+        item["productClassCode"].as_str().is_some_and(|code| code.starts_with("0901") && code.len() == 6)
+    })));
+    let found = app.get("/product-classes/TARIC?query=Kaffee").await.expect(200).body;
+    assert!(found["items"].as_array().is_some_and(|items| !items.is_empty()));
+}

@@ -1,0 +1,96 @@
+//! The framework's own errors, and hostile input.
+
+use axum::body::Body;
+use axum::http::{Request, header};
+use serde_json::json;
+use vat_classification::http::BASE_PATH;
+
+use crate::app::App;
+
+#[tokio::test]
+async fn the_frameworks_errors_have_our_shape() {
+    let app = App::start().await;
+    for (method, path, status, code) in [
+        ("GET", "/nowhere", 404, "NotFound"),
+        ("DELETE", "/usage", 405, "MethodNotAllowed"),
+        ("POST", "/products/global/x", 405, "MethodNotAllowed"),
+        ("GET", "/assignments/HS?assignmentStatus=ASSIGNED", 404, "NotFound"),
+        ("GET", "/shops/x/products/local", 400, "BadRequest"),
+        ("GET", "/shops/9223372036854775808/products/local", 400, "BadRequest"),
+        ("GET", "/products/global/%00", 400, "BadRequest"),
+        ("GET", "/products/global/%ff", 400, "BadRequest"),
+        ("GET", "/products/global?productIds=%00", 400, "BadRequest"),
+        ("GET", "/products/global?size=-1", 400, "BadRequest"),
+    ] {
+        let answer = app.raw(&app.token, method, path, "", Body::empty()).await;
+        assert_eq!((answer.status, answer.body["code"].as_str()), (status, Some(code)), "{method} {path}");
+        let path = path.split('?').next().unwrap_or_default();
+        assert_eq!(answer.body["path"], format!("{BASE_PATH}{path}"));
+    }
+    let outside = Request::builder().uri("/nowhere").body(Body::empty()).expect("a request");
+    app.send(outside).await.expect(404);
+}
+
+#[tokio::test]
+async fn hostile_bodies_get_a_4xx_and_change_nothing() {
+    let app = App::start().await;
+    let deep = format!("{{\"a\":{{\"productDetails\":{}{}}}}}", "[".repeat(100_000), "]".repeat(100_000));
+    let hostile: Vec<(&[u8], u16)> = vec![
+        (b"", 400),
+        (b"{", 400),
+        (b"[]", 400),
+        (b"{}", 400),
+        (b"null", 400),
+        (b"{\"\xff\":{}}", 400),
+        (b"{\"a\":{\"productDetails\":{}},\"a\":{\"productDetails\":{}}}", 400),
+        (b"{\"a\":{\"productDetails\":{\"manufacturerName\":\"\\u0000\"}}}", 400),
+        (b"{\"\\u0000\":{\"productDetails\":{}}}", 400),
+        (b"{\"a\":{\"productDetails\":{\"manufacturerName\":\"\\ud800\"}}}", 400),
+        (b"{\"a\":{\"productDetails\":{\"manufacturerName\":1}}}", 400),
+        (b"{\"a\":{\"productDetails\":{\"manufacturerName\":null}}}", 400),
+        (b"{\"a\":{\"productDetails\":{\"unknown\":1}}}", 400),
+        (b"{\"a\":{\"productDetails\":{},\"version\":-1}}", 400),
+        (b"{\"a\":{\"productDetails\":{},\"shopIds\":[9223372036854775808]}}", 400),
+        (b"{\"a\":{\"productDetails\":{},\"shopIds\":[1.5]}}", 400),
+        (b"{\"a\":{\"productDetails\":{\"customs\":{\"physicalMeasure\":{\"unit\":\"g\",\"amount\":1e400}}}}}", 400),
+        (b"{\"a\":{\"shopIds\":[1]}}", 400),
+        (b"{\"a\":{\"productDetails\":{},\"shopIds\":[0]}}", 422),
+        (deep.as_bytes(), 400),
+    ];
+    for (body, status) in hostile {
+        let answer =
+            app.raw(&app.token, "POST", "/products/global", "application/json", Body::from(body.to_vec())).await;
+        let shown = String::from_utf8_lossy(&body[..body.len().min(80)]);
+        assert_eq!(answer.status, status, "{shown}: {}", answer.body);
+    }
+    for kind in ["", "text/plain", "application/xml", "multipart/form-data"] {
+        app.raw(&app.token, "POST", "/products/global", kind, Body::from("{}")).await.expect(415);
+    }
+    assert_eq!(app.get("/products/global").await.body["items"], json!([]));
+}
+
+#[tokio::test]
+async fn a_body_over_32_mib_is_refused_by_its_announced_length_and_by_its_true_one() {
+    let app = App::start().await;
+    let announced = Request::post(format!("{BASE_PATH}/products/global"))
+        .header(header::AUTHORIZATION, format!("Bearer {}", app.token))
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::CONTENT_LENGTH, (32 * 1024 * 1024 + 1).to_string())
+        .body(Body::from("{}"))
+        .expect("a request");
+    app.send(announced).await.expect(413);
+    let chunk = axum::body::Bytes::from(vec![b' '; 1 << 20]);
+    let endless = futures::stream::repeat_with(move || Ok::<_, std::io::Error>(chunk.clone()));
+    app.raw(&app.token, "POST", "/products/global", "application/json", Body::from_stream(endless)).await.expect(413);
+    let many = (0..10_001).map(|i| (i.to_string(), json!({"productDetails": {}}))).collect();
+    app.post("/products/global", serde_json::Value::Object(many)).await.expect(413);
+}
+
+#[tokio::test]
+async fn health_version_metrics_and_documents_need_no_credential() {
+    let app = App::start().await;
+    for path in ["/health/live", "/health/ready", "/version", "/metrics", "/openapi.json", "/docs/"] {
+        let request = Request::builder().uri(path).body(Body::empty()).expect("a request");
+        app.send(request).await.expect(200);
+    }
+}

@@ -1,0 +1,54 @@
+//! Labels of assignments.
+
+use serde_json::json;
+
+use crate::app::App;
+
+const DEFINITIONS: &str = "/assignments/assignment-labels";
+
+#[tokio::test]
+async fn a_label_is_defined_once_with_one_colour() {
+    let app = App::start().await;
+    let label = json!({"label": "to check", "color": "#00AAFF"});
+    assert_eq!(app.post(DEFINITIONS, label.clone()).await.expect(201).body, label);
+    app.post(DEFINITIONS, label.clone()).await.expect(200);
+    app.post(DEFINITIONS, json!({"label": "to check", "color": "#000000"})).await.expect(409);
+    for (name, color) in [("", "#000000"), ("a,b", "#000000"), ("!a", "#000000"), ("a", "red"), ("a", "#00000G")] {
+        app.post(DEFINITIONS, json!({"label": name, "color": color})).await.expect(422);
+    }
+    app.post(DEFINITIONS, json!({"label": "x".repeat(101), "color": "#000000"})).await.expect(422);
+    app.post(DEFINITIONS, json!({"label": "a"})).await.expect(400);
+    assert_eq!(app.get(DEFINITIONS).await.expect(200).body, json!({"items": [label]}));
+}
+
+#[tokio::test]
+async fn labels_are_attached_and_detached_all_or_none_and_select_assignments() {
+    let app = App::start().await;
+    app.create(&[("a", "Kaffee"), ("b", "Tee")]).await;
+    for label in ["red", "hot"] {
+        app.post(DEFINITIONS, json!({"label": label, "color": "#FF0000"})).await.expect(201);
+    }
+    let a = app.assignment("TARIC", "a").await;
+    let b = app.assignment("TARIC", "b").await;
+    let body = |uuids: &[&serde_json::Value], labels: &[&str]| json!({"assignmentUuids": uuids, "labels": labels});
+    let (a, b) = (&a["assignmentUuid"], &b["assignmentUuid"]);
+    let missing = json!("00000000-0000-0000-0000-000000000000");
+    app.put("/assignments", body(&[a, &missing], &["red"])).await.expect(404);
+    app.put("/assignments", body(&[a, &json!("x")], &["none"])).await.expect(404);
+    app.put("/assignments", body(&[a], &["red", "none"])).await.expect(422);
+    app.put("/assignments", body(&[], &["red"])).await.expect(400);
+    assert_eq!(app.assignment("TARIC", "a").await["labels"], json!([]));
+
+    let sent = body(&[a, b], &["red", "hot"]);
+    assert_eq!(app.put("/assignments", sent.clone()).await.expect(200).body, sent);
+    app.put("/assignments", sent).await.expect(200);
+    app.call("DELETE", "/assignments", body(&[b], &["hot"])).await.expect(200);
+    for (labels, found) in [("red", "a b"), ("red,hot", "a"), ("!hot", "b"), ("red&labels=!hot", "b"), ("none", "")] {
+        let list = app.get(&format!("/assignments/TARIC?assignmentStatus=UNASSIGNED&labels={labels}")).await;
+        let items = list.body["items"].as_array().expect("items").clone();
+        let ids: Vec<&str> = items.iter().filter_map(|item| item["productId"].as_str()).collect();
+        assert_eq!(ids.join(" "), found, "{labels}");
+    }
+    let versions = app.assignment("TARIC", "a").await;
+    assert_eq!(crate::app::version(&versions), 0, "labels do not touch the version");
+}

@@ -1,0 +1,18 @@
+//! The interface as clients see it: the real router on real PostgreSQL, a database for each test.
+//!
+//! Auto-assignment runs when a test calls for it, so that every order can be forced and nothing sleeps.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod access;
+mod app;
+mod assignments;
+mod attributes;
+mod classification;
+mod errors;
+mod labels;
+mod lists;
+mod pictures;
+mod products;
+mod races;

@@ -1,0 +1,12 @@
+//! The engines that answer filterCriteria agree with the reference evaluator, and their indices follow the products.
+
+mod support;
+
+#[path = "search/agreement.rs"]
+mod agreement;
+#[path = "search/catalogue.rs"]
+mod catalogue;
+#[path = "search/feeding.rs"]
+mod feeding;
+#[path = "search/fixture.rs"]
+mod fixture;

@@ -1,0 +1,129 @@
+//! Both engines and the reference evaluator select the same products.
+
+use rayon::prelude::*;
+use serde_json::json;
+use vat_classification::domain::filter::Criteria;
+use vat_classification::domain::{Details, ShopId};
+use vat_classification::search::Engine;
+use vat_classification::store::pages::Position;
+
+use crate::catalogue::{self, Random};
+use crate::fixture::{DEADLINE, Fixture, criteria, details};
+
+/// How many random criteria are tried; `SEARCH_CRITERIA` names another number.
+const CRITERIA: usize = 2_000;
+const PRODUCTS: usize = 300;
+const SEED: u64 = 0x5eed;
+
+fn setting(name: &str, default: usize) -> usize {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Ids of the products that satisfy criteria, by the reference evaluator.
+fn expected(criteria: &Criteria, products: &[(String, Details)]) -> Vec<String> {
+    let holds = |product: &&(String, Details)| criteria.matches(&product.0, &product.1);
+    let mut ids: Vec<String> = products.iter().filter(holds).map(|product| product.0.clone()).collect();
+    ids.sort_unstable();
+    ids
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn engines_agree_on_random_criteria() {
+    let fixture = Fixture::new().await;
+    let mut random = Random(setting("SEARCH_SEED", SEED as usize) as u64);
+    let products = catalogue::products(&mut random, PRODUCTS);
+    fixture.create(ShopId::GLOBAL, &products).await;
+    let (postgres, elastic) = (fixture.postgres(), fixture.elasticsearch().await);
+    for engine in [&postgres, &elastic] {
+        engine.rebuild(&|_, _| {}).await.expect("an index");
+    }
+    // The second rebuild took the place of the first, whose engine has found its own complete before.
+    let tried: Vec<(String, Criteria)> =
+        (0..setting("SEARCH_CRITERIA", CRITERIA)).map(|_| catalogue::criteria(&mut random, &products)).collect();
+    let expected: Vec<Vec<String>> = tried.par_iter().map(|(_, criteria)| expected(criteria, &products)).collect();
+    let mut found = 0;
+    for ((json, criteria), expected) in tried.iter().zip(expected) {
+        for engine in [&postgres, &elastic] {
+            let all = fixture.all(engine, 0, criteria, 1_000).await;
+            assert_eq!(all, expected, "{json} by {}", name(engine));
+        }
+        found += usize::from(!expected.is_empty() && expected.len() < products.len());
+    }
+    assert!(found * 4 > tried.len(), "only {found} of {} criteria told products apart", tried.len());
+}
+
+fn name(engine: &Engine) -> &'static str {
+    match engine {
+        Engine::Postgres(_) => "PostgreSQL",
+        Engine::Elasticsearch(_) => "Elasticsearch",
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_go_forwards_and_backwards_in_code_point_order() {
+    let fixture = Fixture::new().await;
+    let ids = ["a", "B", "ä", "\u{ffee}", "\u{1f44d}", "b", "A", "Z 1"];
+    let product = details(json!({"languageAttributes": {"en": {"productName": "thing"}}}));
+    let products: Vec<(String, Details)> = ids.iter().map(|id| ((*id).to_owned(), product.clone())).collect();
+    fixture.create(ShopId::GLOBAL, &products).await;
+    fixture.create(ShopId::local(7).expect("a shop"), &products[..2]).await;
+    let mut sorted: Vec<&str> = ids.to_vec();
+    sorted.sort_unstable();
+    let things = criteria(json!({"keywords": "thing"}));
+    for engine in [fixture.postgres(), fixture.elasticsearch().await] {
+        engine.rebuild(&|_, _| {}).await.expect("an index");
+        assert_eq!(fixture.all(&engine, 0, &things, 3).await, sorted);
+        assert_eq!(fixture.all(&engine, 7, &things, 3).await, ["B", "a"]);
+        assert_eq!(fixture.all(&engine, 8, &things, 3).await, Vec::<String>::new());
+        let before = Position::Before(sorted[5].to_owned());
+        let page = fixture.page(&engine, 0, &things, &before, 3).await;
+        assert_eq!(
+            (page.items, page.more_before, page.more_after),
+            (sorted[2..5].iter().map(|id| (*id).to_owned()).collect(), true, true)
+        );
+        let page = fixture.page(&engine, 0, &things, &Position::Before(sorted[2].to_owned()), 3).await;
+        assert_eq!((page.items.len(), page.more_before, page.more_after), (2, false, true));
+
+        let named = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<String>>();
+        for (ids, count) in [(named(&["a", "b", "nobody"]), 2), (named(&[]), 0)] {
+            let page =
+                engine.page(fixture.caller.account, 0, &things, Some(&ids), &Position::Start, 50, DEADLINE).await;
+            assert_eq!(page.expect("a page").items.len(), count);
+        }
+        let other = engine.page(fixture.caller.account + 1, 0, &things, None, &Position::Start, 50, DEADLINE).await;
+        assert!(other.expect("a page").items.is_empty(), "another account's products are never found");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_largest_criteria_are_answered() {
+    let fixture = Fixture::new().await;
+    let name = "a b c d ".repeat(50);
+    let product =
+        details(json!({"languageAttributes": {"en": {"productName": name, "productTags": ["x".repeat(200)]}}}));
+    fixture.create(ShopId::GLOBAL, &[("1".to_owned(), product)]).await;
+    let alternating: Vec<_> = (0..32)
+        .map(|i| json!({"keywords": "a -z or b", "operation": if i % 2 == 0 { "OR" } else { "AND" }}))
+        .take(21)
+        .chain((0..1).map(|_| json!({"keywords": "a"})))
+        .collect();
+    let cases = [
+        (json!(alternating), true),
+        (json!([{"keywords": "a ".repeat(64)}]), true),
+        (json!([{"keywords": format!("\"{}a\"", "a b c d ".repeat(10).replace(' ', "-"))}]), true),
+        (json!([{"keywords": format!("\"{}\"", "a ".repeat(2_000))}]), false),
+        (json!([{"keywords": format!("\"a{}a\"", " ".repeat(195))}]), true),
+        (json!([{"keywords": format!("\"a{}a\"", " ".repeat(8_000))}]), false),
+        (json!([{"keywords": "y".repeat(8_000)}]), false),
+        (json!([{"productTag": "x".repeat(200), "languageKey": "en"}]), true),
+        (json!([{"productTag": "x".repeat(201), "languageKey": "en"}]), false),
+    ];
+    for engine in [fixture.postgres(), fixture.elasticsearch().await] {
+        engine.rebuild(&|_, _| {}).await.expect("an index");
+        for (json, found) in &cases {
+            let criteria = Criteria::parse(&json.to_string()).expect("criteria");
+            let page = fixture.page(&engine, 0, &criteria, &Position::Start, 50).await;
+            assert_eq!(page.items.len(), usize::from(*found), "{json} by {}", self::name(&engine));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! A database with an account, and engines on it.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use vat_classification::domain::access::Plan;
+use vat_classification::domain::filter::Criteria;
+use vat_classification::domain::{Details, Product, ShopId};
+use vat_classification::search::{Engine, Settings};
+use vat_classification::store::Store;
+use vat_classification::store::accounts::Caller;
+use vat_classification::store::pages::{Page, Position};
+use vat_classification::store::products::{Asked, NewProduct};
+
+use crate::support;
+
+/// Long enough for a busy machine; what the deadline does has a test of its own.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A database of its own.
+pub(crate) struct Fixture {
+    pub(crate) store: Store,
+    pub(crate) caller: Caller,
+    // Deleted with its connections closed, so after the store.
+    _database: support::TestDatabase,
+}
+
+impl Fixture {
+    pub(crate) async fn new() -> Fixture {
+        let database = support::database().await;
+        let store = Store::connect(&database.url).await.expect("a store");
+        store.create_account("shop", Plan::Unlimited).await.expect("an account");
+        let account: i64 =
+            sqlx::query_scalar("select account_id from accounts").fetch_one(store.pool()).await.expect("the account");
+        let caller = Caller { account, plan: Plan::Unlimited, user: "tester".to_owned() };
+        Fixture { store, caller, _database: database }
+    }
+
+    pub(crate) fn postgres(&self) -> Engine {
+        Engine::new(&Settings::default(), &self.store).expect("an engine")
+    }
+
+    pub(crate) async fn elasticsearch(&self) -> Engine {
+        let url = support::elasticsearch().await;
+        self.elasticsearch_at(&url)
+    }
+
+    /// Elasticsearch, with an index that no other test uses.
+    pub(crate) fn elasticsearch_at(&self, url: &str) -> Engine {
+        let settings = Settings {
+            elasticsearch_url: Some(url.parse().expect("a URL")),
+            elasticsearch_index_prefix: format!("test-{}", uuid::Uuid::new_v4().simple()),
+            ..Settings::default()
+        };
+        Engine::new(&settings, &self.store).expect("an engine")
+    }
+
+    pub(crate) async fn create(&self, shop: ShopId, products: &[(String, Details)]) {
+        let products: Vec<NewProduct> = products
+            .iter()
+            .map(|(id, details)| NewProduct {
+                product_id: id.clone(),
+                product: Product { shop_ids: Vec::new(), product_details: details.clone() },
+            })
+            .collect();
+        for part in products.chunks(1_000) {
+            self.store.create_products(&self.caller, shop, part, &Asked::default(), true).await.expect("created");
+        }
+    }
+
+    /// Ids of every product that a search finds, page by page.
+    pub(crate) async fn all(&self, engine: &Engine, shop: i64, criteria: &Criteria, size: usize) -> Vec<String> {
+        let mut ids = Vec::new();
+        let mut position = Position::Start;
+        loop {
+            let page = self.page(engine, shop, criteria, &position, size).await;
+            ids.extend(page.items.iter().cloned());
+            match page.items.last() {
+                Some(last) if page.more_after => position = Position::After(last.clone()),
+                _ => return ids,
+            }
+        }
+    }
+
+    /// A page of ids.
+    pub(crate) async fn page(
+        &self,
+        engine: &Engine,
+        shop: i64,
+        criteria: &Criteria,
+        position: &Position<String>,
+        size: usize,
+    ) -> Page<String> {
+        let page = engine.page(self.caller.account, shop, criteria, None, position, size, DEADLINE).await;
+        let page = page.expect("a page");
+        let records = self.store.products_by_key(self.caller.account, &page.items).await.expect("products");
+        let mut ids = records.into_iter().map(|record| record.product_id);
+        page.map(|_| ids.next().expect("the product of a key"))
+    }
+}
+
+/// Criteria of one element.
+pub(crate) fn criteria(element: Value) -> Criteria {
+    Criteria::parse(&Value::from(vec![element]).to_string()).expect("criteria")
+}
+
+/// Details from JSON.
+pub(crate) fn details(value: Value) -> Details {
+    serde_json::from_value(value).expect("details")
+}

@@ -1,0 +1,14 @@
+//! Real PostgreSQL and real Elasticsearch for tests, started where the environment names none.
+//!
+//! Nothing is skipped: a test whose server cannot be had fails and says what is missing. Nothing outlives the tests: a
+//! watchdog ends each server with the process it was started for, however that ends.
+//!
+//! Each test binary uses a part of this.
+#![allow(dead_code, unused_imports)]
+
+mod database;
+mod elasticsearch;
+mod watchdog;
+
+pub(crate) use database::{TestDatabase, database, empty_database};
+pub(crate) use elasticsearch::elasticsearch;
