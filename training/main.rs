@@ -1,7 +1,10 @@
 //! The trainer: checks the corpus, fits the classifier's model, and measures it.
 
+mod check;
+mod compare;
 mod corpus;
 mod evaluate;
+mod export;
 mod fit;
 mod import_nomenclature;
 mod labels;
@@ -19,18 +22,27 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
+    /// Checks that corpus and labels are whole and clean.
+    CheckCorpus(check::Options),
     /// Fits a model on the corpus and writes it to one file.
     Fit(fit::Options),
     /// Measures a model on files of texts with known codes.
     Evaluate(evaluate::Options),
     /// Reads an authority's list of codes into the reference data.
     ImportNomenclature(import_nomenclature::Args),
+    /// Writes what merchants approved as rows of the corpus.
+    ExportReviewed(export::Options),
+    /// Measures a model beside fastText and scikit-learn on the same rows.
+    Compare(compare::Options),
 }
 
 fn main() -> Result<()> {
     match Arguments::parse().command {
+        Command::CheckCorpus(options) => check::run(&options),
         Command::Fit(options) => fit::run(&options),
         Command::Evaluate(options) => evaluate::run(&options),
         Command::ImportNomenclature(args) => import_nomenclature::run(args),
+        Command::ExportReviewed(options) => export::run(&options),
+        Command::Compare(options) => compare::run(&options),
     }
 }

@@ -45,8 +45,28 @@ const SPACE_WORD: Hash = Hash::space(b'W');
 const SPACE_FIRST: Hash = Hash::space(b'F');
 const SPACE_LAST: Hash = Hash::space(b'E');
 const SPACE_INTRODUCED: Hash = Hash::space(b'I');
+const SPACE_GRAM: Hash = Hash::space(b'G');
 const SPACE_UNIT: Hash = Hash::space(b'#');
 const SPACE_MAGNITUDE: Hash = Hash::space(b'M');
+
+/// Letters of a character n-gram, the marks of a word's beginning and end included.
+const GRAM: usize = 5;
+/// Longest word whose n-grams are taken.
+const MAX_GRAM_WORD: usize = 40;
+
+/// Visits the keys of the character n-grams of a folded word, by which an unknown word resembles known ones.
+pub fn grams(word: &str, mut visit: impl FnMut(u64)) {
+    let letters = word.as_bytes();
+    if letters.len() + 2 < GRAM || letters.len() > MAX_GRAM_WORD || !word.is_ascii() {
+        return;
+    }
+    let mut marked = [b'<'; MAX_GRAM_WORD + 2];
+    marked[1..=letters.len()].copy_from_slice(letters);
+    marked[letters.len() + 1] = b'>';
+    for gram in marked[..letters.len() + 2].windows(GRAM) {
+        visit(SPACE_GRAM.bytes_of(gram).finish());
+    }
+}
 
 /// Where a feature stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +119,9 @@ pub struct Extractor {
     infos: Vec<Option<WordInfo>>,
     parts: Vec<Part>,
     joint: String,
+    /// Folded words that the lexicon does not know, one after the other.
+    strange: String,
+    strange_words: Vec<(usize, usize, usize)>,
 }
 
 impl Default for Extractor {
@@ -110,6 +133,8 @@ impl Default for Extractor {
             infos: Vec::new(),
             parts: Vec::new(),
             joint: String::new(),
+            strange: String::new(),
+            strange_words: Vec::new(),
         }
     }
 }
@@ -133,11 +158,25 @@ impl Extractor {
     /// Replaces `features` by those of the text, in the order of reading.
     pub fn extract(&mut self, lexicon: &Lexicon<'_>, text: &ProductText<'_>, features: &mut Vec<Feature>) {
         features.clear();
+        self.strange.clear();
+        self.strange_words.clear();
         let mut piece = 0;
         pieces(text, |language, field, content| {
             self.piece(lexicon, language, field, content, piece, features);
             piece += 1;
         });
+    }
+
+    /// Words of the last text that the lexicon does not know and that do not fall apart: index of the feature, folded word.
+    pub fn strange_words(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.strange_words.iter().map(|&(feature, start, end)| (feature, &self.strange[start..end]))
+    }
+
+    /// Keys of the features of a known folded word: one for each language it is used in.
+    pub fn word_keys(&self, word: &str, info: WordInfo) -> impl Iterator<Item = u64> {
+        let languages = [(info.german, Language::German), (info.english, Language::English)];
+        let used = languages.into_iter().filter(|(used, _)| *used);
+        used.map(move |(_, language)| SPACE_WORD.bytes_of(self.stem(language, word).as_bytes()).finish())
     }
 
     /// The folded words of a text that are neither function words nor single letters.
@@ -273,6 +312,7 @@ impl Extractor {
         let word = self.tokens.word(&token);
         let stem_language = stem_language(self.infos[at], walk.language);
         let stem = self.stem(stem_language, word);
+        let feature = features.len();
         features.push(make(SPACE_WORD.bytes_of(stem.as_bytes()).finish(), weight, Kind::Word));
         if walk.introduced && !vague {
             features.push(make(SPACE_INTRODUCED.bytes_of(stem.as_bytes()).finish(), weight, Kind::Mark));
@@ -286,6 +326,10 @@ impl Extractor {
                 let key = SPACE_WORD.bytes_of(self.stem(language, part).as_bytes()).finish();
                 features.push(make(key, weight * if index == last { HEAD_PART } else { OTHER_PART }, Kind::Part));
             }
+        } else if self.infos[at].is_none() {
+            let start = self.strange.len();
+            self.strange.push_str(word);
+            self.strange_words.push((feature, start, self.strange.len()));
         }
         self.parts = parts;
         if walk.naming && !vague {
@@ -375,5 +419,64 @@ fn stem_language_of(info: WordInfo, text: Language) -> Language {
         (true, false) => Language::German,
         (false, true) => Language::English,
         _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lexicon::word_key;
+    use super::super::table::{self, Table};
+    use super::super::{LanguageText, ProductText};
+    use super::*;
+
+    /// The keys of a text's features, with a small lexicon.
+    fn keys(language: &str, name: &str) -> Vec<(u64, Kind)> {
+        let german = ["damen", "leder", "jacke", "kueche", "schuhe", "und", "kabel", "waschmaschine", "tasche"];
+        let english = ["shoes", "leather", "jacket", "cable", "bags"];
+        let info = |german| WordInfo { german, english: !german, vague: false, count: 30 };
+        let entries: Vec<(u64, u32)> = (german.iter().map(|word| (word_key(word), info(true).pack())))
+            .chain(english.iter().map(|word| (word_key(word), info(false).pack())))
+            .collect();
+        let bytes = table::build(entries.into_iter());
+        let lexicon = Lexicon::new(Table::over(&bytes).expect("table"));
+        let text =
+            ProductText { languages: vec![LanguageText { language, name: Some(name), ..LanguageText::default() }] };
+        let mut features = Vec::new();
+        Extractor::default().extract(&lexicon, &text, &mut features);
+        features.iter().map(|feature| (feature.key, feature.kind)).collect()
+    }
+
+    fn shared(left: &str, right: &str) -> usize {
+        let right = keys("de", right);
+        keys("de", left).iter().filter(|(key, _)| right.iter().any(|(other, _)| other == key)).count()
+    }
+
+    #[test]
+    fn a_compound_shares_features_with_its_other_spellings() {
+        for other in ["Leder-Jacke", "Leder Jacke", "LEDERJACKE", "lederjacke"] {
+            assert!(shared("Lederjacke", other) >= 3, "{other}");
+        }
+    }
+
+    #[test]
+    fn inflected_words_of_either_language_share_their_stem() {
+        assert!(shared("Jacken", "Jacke") > 0);
+        let (one, many) = (keys("en", "bag"), keys("de", "bags"));
+        assert!(one.iter().any(|(key, kind)| *kind == Kind::Word && many.iter().any(|(other, _)| other == key)));
+    }
+
+    #[test]
+    fn words_behind_for_are_marked() {
+        let marks = |name| keys("de", name).iter().filter(|(_, kind)| *kind == Kind::Mark).count();
+        // First and last word of the naming phrase, and the introduced word.
+        assert_eq!(marks("Kabel"), 2);
+        assert_eq!(marks("Kabel für Waschmaschine"), 3);
+    }
+
+    #[test]
+    fn foreign_text_is_read_only_when_its_words_are_known() {
+        assert!(!keys("fr", "Lederjacke und Schuhe").is_empty());
+        assert!(keys("fr", "veste en cuir véritable pour homme").is_empty());
+        assert!(keys("ru", "кожаная куртка").is_empty());
     }
 }

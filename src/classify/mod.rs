@@ -9,6 +9,7 @@ pub mod model;
 mod query;
 mod rank;
 mod score;
+pub mod spelling;
 pub mod table;
 pub mod text;
 pub mod words;
@@ -173,6 +174,14 @@ impl Classifier {
         })
     }
 
+    /// A name as a normalised vector over character n-grams alone, as if no word in it were known. For training.
+    pub fn gram_vector(&self, name: &str) -> Vec<(u32, f32)> {
+        SCORER.with_borrow_mut(|scorer| {
+            scorer.query.read_grams(&self.model, name);
+            scorer.query.known.iter().map(|known| (known.id, known.weight)).collect()
+        })
+    }
+
     fn with_candidates<T>(&self, text: &ProductText<'_>, then: impl FnOnce(&mut Scorer) -> T) -> Option<T> {
         SCORER.with_borrow_mut(|scorer| {
             if !scorer.query.read(&self.model, text) {
@@ -232,4 +241,99 @@ fn words_of(text: &ProductText<'_>, scorer: &Scorer, weights: &[(usize, f32)], m
     evidence.sort_by(|a, b| b.weight.total_cmp(&a.weight).then_with(|| a.word.cmp(&b.word)));
     evidence.truncate(max);
     evidence
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shipped() -> Classifier {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/classifier.bin");
+        Classifier::load(&path).expect("the model of the repository")
+    }
+
+    fn named<'a>(language: &'a str, name: &'a str) -> ProductText<'a> {
+        ProductText { languages: vec![LanguageText { language, name: Some(name), ..LanguageText::default() }] }
+    }
+
+    #[test]
+    fn plain_goods_get_their_class_in_both_languages_and_whatever_the_key() {
+        let classifier = shipped();
+        for (language, name, code) in [
+            ("de", "Herren T-Shirt aus Baumwolle", "6109"),
+            ("en", "Men's cotton t-shirt", "6109"),
+            ("en", "Herren T-Shirt aus Baumwolle", "6109"),
+            ("fr", "Men's cotton t-shirt", "6109"),
+            ("de", "DAMEN JEANSHOSE BLAU", "6204"),
+            ("en", "Shampoo for dry hair 250 ml", "3305"),
+        ] {
+            let best = classifier.rank(&named(language, name)).roll_up(4)[0];
+            assert_eq!(best.code.as_str(), code, "{language} {name}: {best:?}");
+        }
+    }
+
+    #[test]
+    fn texts_without_evidence_get_no_class() {
+        let classifier = shipped();
+        for name in [
+            "",
+            "   ",
+            "—!?",
+            "Set",
+            "Geschenk",
+            "blue, size M",
+            "spare part 4711",
+            "Ersatzteil",
+            "xqzvkp wrrtlm",
+            "12345",
+            "кожаная куртка",
+            "革のジャケット",
+            "Geschenk für Frauen",
+            "new 2024 hot sale",
+        ] {
+            for language in ["de", "en", "ru"] {
+                let decision = classifier.decide(&classifier.rank(&named(language, name)));
+                assert_eq!(decision, None, "{language} {name}");
+            }
+        }
+        assert_eq!(classifier.rank(&ProductText::default()), Ranking::default());
+    }
+
+    #[test]
+    fn confidences_are_disjoint_ordered_and_roll_up() {
+        let ranking = shipped().rank(&named("de", "Damen Lederjacke schwarz"));
+        let sum: f32 = ranking.candidates.iter().map(|candidate| candidate.confidence).sum();
+        assert!(sum > 0.0 && sum <= 1.0 + 1e-4, "{sum}");
+        for digits in [2, 4, 6] {
+            let classes = ranking.roll_up(digits);
+            assert!(classes.windows(2).all(|pair| pair[0].confidence >= pair[1].confidence));
+            assert!((classes.iter().map(|class| class.confidence).sum::<f32>() - sum).abs() < 1e-4);
+        }
+    }
+
+    #[test]
+    fn reasons_are_words_of_the_text() {
+        let classifier = shipped();
+        let text = named("de", "Damen Lederjacke, schwarz");
+        let best = classifier.rank(&text).candidates[0].code;
+        let evidence = classifier.explain(&text, best, 3);
+        assert!(evidence.iter().any(|evidence| evidence.word == "Lederjacke" && evidence.weight > 0.0), "{evidence:?}");
+        let nearest = classifier.nearest(&text, best, 2);
+        assert!(nearest.len() <= 2 && nearest.iter().all(|row| row.similarity > 0.0 && !row.text.is_empty()));
+    }
+
+    #[test]
+    fn damaged_and_foreign_files_are_refused() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/classifier.bin");
+        let good = std::fs::read(path).expect("the model of the repository");
+        let refused = |bytes: Vec<u8>| Classifier::from_bytes(bytes).map(|_| ()).expect_err("refused");
+        let mut flipped = good.clone();
+        flipped[good.len() / 2] ^= 1;
+        assert!(matches!(refused(flipped), ModelError::Checksum));
+        assert!(matches!(refused(good[..good.len() / 2].to_vec()), ModelError::Checksum));
+        assert!(matches!(refused(b"no model".to_vec()), ModelError::Malformed(_)));
+        let mut newer = good;
+        newer[8] = 99;
+        assert!(matches!(refused(newer), ModelError::Version { found: 99, .. }));
+    }
 }

@@ -23,7 +23,7 @@ use super::text::TEXT_VERSION;
 use crate::domain::ClassCode;
 
 /// Version of the layout of the file.
-pub const FORMAT_VERSION: u32 = 1;
+pub const FORMAT_VERSION: u32 = 2;
 
 const MAGIC: &[u8; 8] = b"VATCLASS";
 const HEADER: usize = 24;
@@ -39,6 +39,8 @@ pub enum Section {
     Lexicon,
     /// Table from feature keys to feature ids.
     Dictionary,
+    /// Table from misspellings of known words to feature ids, see [`super::spelling`].
+    Spellings,
     /// [`FeatureEntry`] by feature id, and a last one that ends the postings.
     Features,
     /// [`Posting`]s of all features.
@@ -221,7 +223,7 @@ impl Model {
 
     /// Checks the lengths that indexing relies on; the checksum vouches for the values.
     fn check_sections(&self) -> Result<(), ModelError> {
-        let tables = [Section::Lexicon, Section::Dictionary];
+        let tables = [Section::Lexicon, Section::Dictionary, Section::Spellings];
         if tables.iter().any(|&section| Table::over(self.section(section)).is_none()) {
             return Err(ModelError::Malformed("a table has a wrong size"));
         }
@@ -271,6 +273,11 @@ impl Model {
     /// Feature ids by key.
     pub(crate) fn dictionary(&self) -> Table<'_> {
         self.table(Section::Dictionary)
+    }
+
+    /// Feature ids by misspellings.
+    pub(crate) fn spellings(&self) -> Table<'_> {
+        self.table(Section::Spellings)
     }
 
     fn table(&self, section: Section) -> Table<'_> {

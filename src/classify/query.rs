@@ -1,11 +1,15 @@
 //! A product text as a sparse vector over the features of a model.
 
-use super::features::{Extractor, Feature, Field, Kind};
+use super::features::{self, Extractor, Feature, Field, Kind};
 use super::model::Model;
-use super::{ProductText, table::Table};
+use super::{ProductText, spelling};
 
 /// Weight of tags and description together, beside a name.
 const REST: f32 = 0.6;
+/// Rarity that an unknown word is taken to have: it shortens what is known of a text.
+const UNKNOWN_RARITY: f32 = 1.0;
+/// Weight of all character n-grams of an unknown word together, beside a known word.
+const GRAMS: f32 = 0.8;
 /// Slots of the small table by which a row's features are looked up in a text; a power of two.
 const LOOKUP_SLOTS: usize = 1024;
 
@@ -30,6 +34,8 @@ pub(crate) struct Query {
     pub(crate) unknown_share: f32,
     /// Content words that the model knows, vague ones aside.
     pub(crate) evidence: usize,
+    /// Squared weight of unknown words, by field.
+    unknown_squares: [f32; 2],
     lookup: Vec<(u32, f32)>,
 }
 
@@ -37,27 +43,70 @@ impl Query {
     /// Reads a text; false when nothing in it is evidence.
     pub(crate) fn read(&mut self, model: &Model, text: &ProductText<'_>) -> bool {
         self.extractor.extract(&model.lexicon(), text, &mut self.features);
-        self.resolve(model, &model.dictionary());
+        self.resolve(model);
         self.evidence > 0
     }
 
-    fn resolve(&mut self, model: &Model, dictionary: &Table<'_>) {
+    fn resolve(&mut self, model: &Model) {
         self.known.clear();
         self.evidence = 0;
+        self.unknown_squares = [0.0; 2];
+        let (dictionary, spellings) = (model.dictionary(), model.spellings());
         let (mut unknown, mut all) = (0.0, 0.0);
+        let mut strange = self.extractor.strange_words().peekable();
         for (index, feature) in self.features.iter().enumerate() {
-            let id = dictionary.get(feature.key);
-            let is_word = feature.kind == Kind::Word && !feature.vague;
-            if is_word {
+            let strange_word = strange.next_if(|(of, _)| *of == index).map(|(_, word)| word);
+            let mut weight = feature.weight;
+            let mut id = dictionary.get(feature.key);
+            if let (None, Some(word), false) = (id, strange_word, feature.vague) {
+                let similar = spelling::find(word, |key| spellings.get(key));
+                id = similar.map(|(_, id)| id);
+                weight *= similar.map_or(1.0, |(likeness, _)| likeness.weight());
+            }
+            if let (None, Some(word), false) = (id, strange_word, feature.vague) {
+                add_grams(model, word, feature, index, &mut self.known);
+            }
+            if feature.kind == Kind::Word && !feature.vague {
                 all += feature.weight;
-                unknown += if id.is_none() { feature.weight } else { 0.0 };
+                if id.is_none() {
+                    unknown += feature.weight;
+                    self.unknown_squares[field_index(feature.field)] += (weight * UNKNOWN_RARITY).powi(2);
+                }
             }
             let Some(id) = id else { continue };
             self.evidence += usize::from(!feature.vague && !matches!(feature.kind, Kind::Mark));
-            let weight = feature.weight * model.feature(id).rarity;
-            self.known.push(Known { id, weight, field: feature.field, feature: index });
+            self.known.push(Known {
+                id,
+                weight: weight * model.feature(id).rarity,
+                field: feature.field,
+                feature: index,
+            });
         }
+        drop(strange);
         self.unknown_share = if all > 0.0 { unknown / all } else { 0.0 };
+        self.merge();
+        self.normalise();
+    }
+
+    /// Reads a name as if every word in it were unknown.
+    pub(crate) fn read_grams(&mut self, model: &Model, name: &str) {
+        self.features.clear();
+        self.known.clear();
+        self.unknown_squares = [0.0; 2];
+        let words: Vec<String> = self.extractor.content_words(name).map(str::to_owned).collect();
+        let lexicon = model.lexicon();
+        for word in words.iter().filter(|word| !lexicon.get(word).is_some_and(|info| info.vague)) {
+            let feature = Feature {
+                key: 0,
+                weight: 1.0,
+                field: Field::Name,
+                kind: Kind::Word,
+                vague: false,
+                piece: 0,
+                source: (0, 0),
+            };
+            add_grams(model, word, &feature, 0, &mut self.known);
+        }
         self.merge();
         self.normalise();
     }
@@ -76,7 +125,7 @@ impl Query {
         let norm = |field| {
             let squares =
                 self.known.iter().filter(|known| known.field == field).map(|known| known.weight * known.weight);
-            squares.sum::<f32>().sqrt()
+            (squares.sum::<f32>() + self.unknown_squares[field_index(field)]).sqrt()
         };
         let (name, rest) = (norm(Field::Name), norm(Field::Rest));
         let (name_part, rest_part) = match (name > 0.0, rest > 0.0) {
@@ -119,6 +168,29 @@ impl Query {
             at = (at + 1) % LOOKUP_SLOTS;
         }
     }
+}
+
+/// Adds the known character n-grams of a word.
+fn add_grams(model: &Model, word: &str, feature: &Feature, index: usize, known: &mut Vec<Known>) {
+    let first = known.len();
+    let dictionary = model.dictionary();
+    features::grams(word, |key| {
+        if let Some(id) = dictionary.get(key) {
+            known.push(Known {
+                id,
+                weight: feature.weight * model.feature(id).rarity,
+                field: feature.field,
+                feature: index,
+            });
+        }
+    });
+    let squares: f32 = known[first..].iter().map(|known| known.weight * known.weight).sum();
+    let heaviest = known[first..].iter().map(|known| known.weight).fold(0.0, f32::max);
+    known[first..].iter_mut().for_each(|known| known.weight *= GRAMS * heaviest / squares.sqrt());
+}
+
+fn field_index(field: Field) -> usize {
+    usize::from(field == Field::Rest)
 }
 
 #[inline]

@@ -5,7 +5,7 @@ use super::model::{Model, Section};
 use super::query::Query;
 
 /// Most candidates that are ranked.
-pub(crate) const MAX_CANDIDATES: usize = 32;
+pub(crate) const MAX_CANDIDATES: usize = 24;
 /// Dense features of a candidate.
 pub(crate) const CANDIDATE_FEATURES: usize = 22;
 /// Features of a text.
@@ -100,6 +100,7 @@ impl Scorer {
             }
         }
         keep_best(&mut self.order);
+        self.order.sort_unstable_by(by_score);
         self.candidates.clear();
         let candidate =
             |&(score, leaf): &(f32, u32)| Candidate { leaf: leaf as usize, score, dense: [0.0; CANDIDATE_FEATURES] };
@@ -217,7 +218,14 @@ struct Group {
     nearest: f32,
 }
 
+/// Keeps the [`MAX_CANDIDATES`] best, the last of them at the end.
 fn keep_best(order: &mut Vec<(f32, u32)>) {
-    order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-    order.truncate(MAX_CANDIDATES);
+    if order.len() > MAX_CANDIDATES {
+        order.select_nth_unstable_by(MAX_CANDIDATES - 1, by_score);
+        order.truncate(MAX_CANDIDATES);
+    }
+}
+
+fn by_score(a: &(f32, u32), b: &(f32, u32)) -> std::cmp::Ordering {
+    b.0.total_cmp(&a.0).then(a.1.cmp(&b.1))
 }

@@ -1,7 +1,8 @@
 //! A read-only hash table of 32-bit values in plain bytes, so that it can lie in a memory-mapped file.
 //!
 //! Keys are 64-bit hashes. A slot is eight bytes: the upper half of the hash as fingerprint, and the value plus one
-//! (zero marks an empty slot). The lower bits of the hash choose the slot, and the next ones follow when it is taken.
+//! (zero marks an empty slot). The lower half of the hash, scaled to the number of slots, chooses the slot; the next ones
+//! follow when it is taken.
 
 /// Bytes of a slot.
 const SLOT: usize = 8;
@@ -47,18 +48,17 @@ impl<'a> Table<'a> {
     /// A table without entries.
     pub const EMPTY: Table<'static> = Table { slots: &[[0; SLOT]] };
 
-    /// The table in these bytes, or none when their number is no power of two of slots.
+    /// The table in these bytes, or none when they are no whole number of slots.
     pub fn over(bytes: &'a [u8]) -> Option<Table<'a>> {
         let (slots, rest) = bytes.as_chunks::<SLOT>();
-        (rest.is_empty() && slots.len().is_power_of_two()).then_some(Table { slots })
+        (rest.is_empty() && !slots.is_empty()).then_some(Table { slots })
     }
 
     /// The value of a key.
     #[inline]
     pub fn get(&self, key: u64) -> Option<u32> {
-        let mask = self.slots.len() - 1;
         let fingerprint = (key >> 32) as u32;
-        let mut at = key as usize & mask;
+        let mut at = slot_of(key, self.slots.len());
         // A built table is never full, and a damaged one must not hang us: at most one round.
         for _ in 0..self.slots.len() {
             let [a, b, c, d, e, f, g, h] = self.slots[at];
@@ -69,21 +69,26 @@ impl<'a> Table<'a> {
             if u32::from_le_bytes([a, b, c, d]) == fingerprint {
                 return Some(value - 1);
             }
-            at = (at + 1) & mask;
+            at = if at + 1 == self.slots.len() { 0 } else { at + 1 };
         }
         None
     }
 }
 
+#[inline]
+fn slot_of(key: u64, slots: usize) -> usize {
+    ((key & 0xffff_ffff) * slots as u64 >> 32) as usize
+}
+
 /// The bytes of a table with these entries, whose values must be below `u32::MAX`. Of equal keys the first stays.
 pub fn build(entries: impl ExactSizeIterator<Item = (u64, u32)>) -> Vec<u8> {
-    let capacity = (entries.len() * 4 / 3 + 2).next_power_of_two();
-    let mask = capacity - 1;
+    // Four fifths full: short searches in few bytes.
+    let capacity = entries.len() * 5 / 4 + 2;
     let mut slots = vec![[0u8; SLOT]; capacity];
     for (key, value) in entries {
-        let mut at = key as usize & mask;
+        let mut at = slot_of(key, capacity);
         while slots[at][4..] != [0; 4] {
-            at = (at + 1) & mask;
+            at = (at + 1) % capacity;
         }
         slots[at][..4].copy_from_slice(&((key >> 32) as u32).to_le_bytes());
         slots[at][4..].copy_from_slice(&(value + 1).to_le_bytes());
@@ -99,7 +104,7 @@ mod tests {
     fn every_key_is_found_with_its_value_and_no_other() {
         let key = |n: u32| Hash::space(b'W').bytes_of(&n.to_le_bytes()).finish();
         let bytes = build((0..5000u32).map(|n| (key(n), n * 3)));
-        let table = Table::over(&bytes).expect("a power of two");
+        let table = Table::over(&bytes).expect("whole slots");
         assert!((0..5000).all(|n| table.get(key(n)) == Some(n * 3)));
         assert!((5000..20_000).all(|n| table.get(key(n)).is_none()));
     }

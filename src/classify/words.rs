@@ -29,7 +29,7 @@ pub fn role(word: &str) -> (Role, Option<Language>) {
         "fuer" | "zum" | "zur" | "mit" | "ohne" | "inkl" | "inklusive" | "passend" | "geeignet" | "samt" | "gegen"
         | "bei" | "als" => (Role::Introduces, Some(German)),
         "for" | "with" | "without" | "incl" | "including" | "includes" | "suitable" | "fits" | "against" | "to"
-        | "used" | "compatible" => (Role::Introduces, Some(English)),
+        | "compatible" => (Role::Introduces, Some(English)),
         "aus" | "von" | "vom" => (Role::Material, Some(German)),
         "of" | "from" => (Role::Material, Some(English)),
         "der" | "die" | "das" | "dem" | "den" | "des" | "ein" | "eine" | "einem" | "einen" | "einer" | "eines"
@@ -42,7 +42,9 @@ pub fn role(word: &str) -> (Role, Option<Language>) {
         | "is" | "are" | "be" | "has" | "have" | "can" | "will" | "at" | "as" | "up" | "any" | "which" | "other"
         | "than" | "not" | "more" | "each" | "per" | "into" | "their" | "they" | "we" | "very" | "also" | "when"
         | "while" | "such" => (Role::Stop, Some(English)),
-        "in" | "an" | "a" | "x" | "o" | "u" | "all" | "so" | "etc" | "plus" | "nbsp" | "amp" | "quot" | "br" => {
+        "in" | "an" | "a" | "x" | "o" | "u" | "all" | "so" | "etc" | "plus" | "nbsp" | "amp" | "quot" | "br"
+        // What spreadsheets leave of a carriage return.
+        | "x000d" => {
             (Role::Stop, None)
         }
         _ => (Role::Content, None),

@@ -12,28 +12,38 @@ use super::vocabulary::{self, Vocabulary};
 use super::{Sample, SampleKind};
 
 /// Most postings of a feature: those of the heaviest weights.
-const MAX_POSTINGS: usize = 400;
+const MAX_POSTINGS: usize = 320;
 /// Most rows of a class that are kept to compare with.
-const MAX_ROWS: usize = 24;
+const MAX_ROWS: usize = 16;
 /// Most bytes of a row's text that are kept to show.
-const MAX_ROW_TEXT: usize = 80;
+const MAX_ROW_TEXT: usize = 64;
+/// One in this many generated rows is learnt by its character n-grams too: they hold the same words again and again.
+const GENERATED_GRAM_SHARE: u64 = 4;
 /// Ids of features have this many bits in a row.
 const ID_BITS: u32 = 24;
 
 /// Builds the bytes of a model from samples.
 pub(crate) fn build(leaves: &[u32], samples: &[&Sample], vague: &[String], info: &ModelInfo) -> Result<Vec<u8>> {
     let tree = Tree::new(leaves);
-    let lexicon = vocabulary::lexicon(samples, vague);
+    let words = vocabulary::words(samples, vague);
+    let lexicon = vocabulary::lexicon(&words);
     let vocabulary = Vocabulary::choose(samples, &lexicon).context("the lexicon is no table")?;
     ensure!(vocabulary.features.len() < 1 << ID_BITS, "too many features for the form of the rows");
     let empty = Weights::default();
-    let skeleton = assemble(&tree, &lexicon, &vocabulary, &empty, &RowTable::default(), info)?;
+    let skeleton = assemble(&tree, &lexicon, &vocabulary, &[0; 8], &empty, &RowTable::default(), info)?;
     let skeleton = Classifier::from_bytes(skeleton)?;
-    let vectors: Vec<Vec<(u32, f32)>> = samples.par_iter().map(|sample| skeleton.vector(&sample.text())).collect();
-    let rows = Rows::new(&tree, samples, vectors);
+    let mut vectors: Vec<Vec<(u32, f32)>> = samples.par_iter().map(|sample| skeleton.vector(&sample.text())).collect();
+    // Character n-grams are learnt from rows of their own, since in the service they stand for unknown words alone.
+    let of_grams = |sample: &&&Sample| {
+        sample.kind != SampleKind::Generated || sample.text_hash().is_multiple_of(GENERATED_GRAM_SHARE)
+    };
+    let gram_samples: Vec<&Sample> = samples.iter().filter(of_grams).copied().collect();
+    vectors.par_extend(gram_samples.par_iter().map(|sample| skeleton.gram_vector(&sample.name)));
+    let all: Vec<&Sample> = samples.iter().copied().chain(gram_samples).collect();
+    let rows = Rows::new(&tree, &all, vectors);
     let weights = learn::learn(&tree, &rows, vocabulary.features.len());
     let table = RowTable::choose(&tree, samples, &skeleton);
-    assemble(&tree, &lexicon, &vocabulary, &weights, &table, info)
+    assemble(&tree, &lexicon, &vocabulary, &vocabulary.spellings(&words), &weights, &table, info)
 }
 
 /// The same base with another description.
@@ -120,17 +130,19 @@ fn assemble(
     tree: &Tree,
     lexicon: &[u8],
     vocabulary: &Vocabulary,
+    spellings: &[u8],
     weights: &Weights,
     rows: &RowTable,
     info: &ModelInfo,
 ) -> Result<Vec<u8>> {
-    const { assert!(FORMAT_VERSION == 1, "the order of sections below is that of version 1") };
+    const { assert!(FORMAT_VERSION == 2, "the order of sections below is that of version 2") };
     let (features, postings) = postings(vocabulary, weights);
     let no_rows = vec![0; tree.nodes() + 1];
     let starts = if rows.starts.is_empty() { &no_rows } else { &rows.starts };
     let sections = [
         lexicon.to_vec(),
         vocabulary.dictionary(),
+        spellings.to_vec(),
         features,
         postings,
         numbers(&tree.leaves),

@@ -17,21 +17,19 @@ use crate::corpus::Random;
 pub(crate) type Node = u16;
 
 /// Rounds over all rows.
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 8;
 /// Rows whose gradients are computed from the same weights.
 const BATCH: usize = 256;
 /// Step of a weight whose gradients were small so far.
-const STEP: f32 = 0.5;
+const STEP: f32 = 1.0;
 /// Scale of the profile at the beginning.
-const PROFILE_SCALE: f32 = 6.0;
+const PROFILE_SCALE: f32 = 12.0;
 /// Exponent by which the number of rows damps the profile of a class.
 const CLASS_DAMPING: f32 = 0.5;
 /// Leaves that compete for a row.
 const COMPETITORS: usize = 48;
 /// Gradients below this are not worth a step.
 const MIN_GRADIENT: f32 = 1e-3;
-/// Share of a row's features that are hidden in each round, so that no weight relies on another.
-const DROPOUT: f32 = 0.15;
 /// Weight of a label beside a row.
 const LABEL_WEIGHT: f32 = 1.0;
 
@@ -184,8 +182,7 @@ pub(crate) fn learn(tree: &Tree, rows: &Rows, features: usize) -> Weights {
         }
         let step = STEP * (1.0 - round as f32 / ROUNDS as f32);
         for batch in order.chunks(BATCH) {
-            let one =
-                |competition: &mut Competition, &row: &usize| competition.gradient(tree, rows, &weights, row, round);
+            let one = |competition: &mut Competition, &row: &usize| competition.gradient(tree, rows, &weights, row);
             let gradients: Vec<Vec<(u32, f32)>> = batch.par_iter().map_init(|| Competition::new(tree), one).collect();
             for (at, gradient) in gradients.into_iter().flatten() {
                 let at = at as usize;
@@ -204,30 +201,26 @@ struct Competition {
     scores: Vec<f32>,
     errors: Vec<f32>,
     order: Vec<(f32, usize)>,
-    vector: Vec<(u32, f32)>,
 }
 
 impl Competition {
     fn new(tree: &Tree) -> Competition {
         let zeros = vec![0.0; tree.nodes()];
-        Competition { scores: zeros.clone(), errors: zeros, order: Vec::new(), vector: Vec::new() }
+        Competition { scores: zeros.clone(), errors: zeros, order: Vec::new() }
     }
 
     /// Gradient of a row's loss: index of the weight, slope.
-    fn gradient(&mut self, tree: &Tree, rows: &Rows, weights: &Weights, row: usize, round: usize) -> Vec<(u32, f32)> {
-        let mut random = Random((row as u64) << 8 | round as u64);
-        let kept = rows.vectors[row].iter().filter(|_| random.unit() >= DROPOUT);
-        self.vector.clear();
-        self.vector.extend(kept);
+    fn gradient(&mut self, tree: &Tree, rows: &Rows, weights: &Weights, row: usize) -> Vec<(u32, f32)> {
+        let vector = &rows.vectors[row];
         self.scores.fill(0.0);
-        for &(feature, x) in &self.vector {
+        for &(feature, x) in vector {
             for at in weights.range(feature) {
                 self.scores[usize::from(weights.nodes[at])] += x * weights.learnt[at];
             }
         }
         self.compete(tree, &rows.targets[row]);
         let mut gradients = Vec::new();
-        for &(feature, x) in &self.vector {
+        for &(feature, x) in vector {
             for at in weights.range(feature) {
                 let error = self.errors[usize::from(weights.nodes[at])];
                 if error.abs() > MIN_GRADIENT {

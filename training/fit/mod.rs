@@ -7,10 +7,11 @@
 mod base;
 mod calibrate;
 mod learn;
+mod noise;
 mod ranker;
 mod vocabulary;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -78,19 +79,74 @@ pub(crate) enum SampleKind {
 }
 
 impl Sample {
+    /// Whether the sample must never be trained on.
+    pub(crate) fn is_held_out(&self) -> bool {
+        self.bucket == HELD_OUT
+    }
+
+    /// A hash of the text.
+    pub(crate) fn text_hash(&self) -> u64 {
+        corpus::Random(corpus::fnv(&self.name)).next()
+    }
+
+    /// Language key of the text.
+    pub(crate) fn language_key(&self) -> &'static str {
+        language_key(self.language)
+    }
+
     /// The sample as the service would see it.
     pub(crate) fn text(&self) -> ProductText<'_> {
         product_text(self.language, &self.name, self.description.as_deref())
     }
 }
 
+/// A text with its code, as ranker and calibration see it.
+pub(crate) struct Prepared {
+    pub(crate) code: ClassCode,
+    pub(crate) language: Language,
+    pub(crate) name: String,
+    pub(crate) description: Option<String>,
+}
+
+impl Prepared {
+    /// The text as the service would see it.
+    pub(crate) fn text(&self) -> ProductText<'_> {
+        product_text(self.language, &self.name, self.description.as_deref())
+    }
+}
+
+/// Six-digit rows, at most `most` of a code and language, each once as it is and once untidy.
+pub(crate) fn prepared(samples: &[&Sample], most: usize) -> Vec<Prepared> {
+    let mut taken: HashMap<_, usize> = HashMap::new();
+    let mut rows: Vec<&&Sample> = samples.iter().filter(|sample| sample.code.digits() == 6).collect();
+    rows.sort_by_key(|sample| sample.group);
+    rows.retain(|sample| {
+        let count = taken.entry((sample.code, sample.language)).or_default();
+        *count += 1;
+        *count <= most
+    });
+    let mut random = corpus::Random(2);
+    let mut prepared = Vec::with_capacity(2 * rows.len());
+    for sample in rows {
+        let (code, language) = (sample.code, sample.language);
+        let (name, description) = (sample.name.clone(), sample.description.clone());
+        prepared.push(Prepared { code, language, name, description });
+        prepared.push(noise::untidy(sample, samples, &mut random));
+    }
+    prepared
+}
+
 /// A product text of one language.
 pub(crate) fn product_text<'a>(language: Language, name: &'a str, description: Option<&'a str>) -> ProductText<'a> {
-    let language = match language {
+    let language = language_key(language);
+    ProductText { languages: vec![LanguageText { language, name: Some(name), description, tags: &[] }] }
+}
+
+fn language_key(language: Language) -> &'static str {
+    match language {
         Language::German => "de",
         Language::English => "en",
-    };
-    ProductText { languages: vec![LanguageText { language, name: Some(name), description, tags: &[] }] }
+    }
 }
 
 /// Fits a model and writes it.
@@ -103,7 +159,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let labels = labels::read(&options.labels)?;
     let samples = samples(&corpus.rows, &labels);
     eprintln!("{} rows, {} labels, {} vague phrases", corpus.rows.len(), labels.len(), corpus.vague.len());
-    let codes = leaves(&samples);
+    let codes = leaves(&samples, &labels);
 
     let is_first = |sample: &Sample| sample.bucket != HELD_OUT && !RANKER_BUCKETS.contains(&sample.bucket);
     let first: Vec<&Sample> = samples.iter().filter(|sample| is_first(sample)).collect();
@@ -142,7 +198,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// Rows of corpus and labels. Labels are always trained on: there is one of each, and the service needs it.
-fn samples(rows: &[Row], labels: &[Label]) -> Vec<Sample> {
+pub(crate) fn samples(rows: &[Row], labels: &[Label]) -> Vec<Sample> {
     let of_row = |row: &Row| Sample {
         code: row.code,
         language: row.language,
@@ -171,10 +227,12 @@ fn samples(rows: &[Row], labels: &[Label]) -> Vec<Sample> {
     samples
 }
 
-/// The disjoint six-digit classes, in rising order.
-fn leaves(samples: &[Sample]) -> Vec<u32> {
-    let six = samples.iter().filter(|sample| sample.code.digits() == 6);
-    let mut leaves: Vec<u32> = six.filter_map(|sample| sample.code.as_str().parse().ok()).collect();
+/// The disjoint six-digit classes, in rising order: those of the labels, or those of the rows when there are no labels.
+fn leaves(samples: &[Sample], labels: &[Label]) -> Vec<u32> {
+    let of_labels = labels.iter().map(|label| label.code);
+    let of_rows = samples.iter().map(|sample| sample.code).filter(|_| labels.is_empty());
+    let six = of_labels.chain(of_rows).filter(|code| code.digits() == 6);
+    let mut leaves: Vec<u32> = six.filter_map(|code| code.as_str().parse().ok()).collect();
     leaves.sort_unstable();
     leaves.dedup();
     leaves

@@ -1,7 +1,5 @@
 //! Fits the ranker: linfa's logistic regression over the dense features of candidates.
 
-use std::collections::HashMap;
-
 use anyhow::{Context, Result, ensure};
 use linfa::Dataset;
 use linfa::traits::Fit;
@@ -10,7 +8,7 @@ use ndarray::{Array1, Array2};
 use rayon::prelude::*;
 use vat_classification::classify::Classifier;
 
-use super::Sample;
+use super::{Sample, prepared};
 
 /// Most rows of a code, so that templates do not drown what people wrote.
 const MAX_ROWS_OF_CODE: usize = 6;
@@ -27,15 +25,8 @@ const MAX_SLOPE: f64 = 0.02;
 
 /// Coefficients for the dense features of a candidate.
 pub(crate) fn fit(classifier: &Classifier, samples: &[&Sample]) -> Result<Vec<f32>> {
-    let mut taken: HashMap<_, usize> = HashMap::new();
-    let mut rows: Vec<&&Sample> = samples.iter().filter(|sample| sample.code.digits() == 6).collect();
-    rows.sort_by_key(|sample| sample.group);
-    rows.retain(|sample| {
-        let count = taken.entry((sample.code, sample.language)).or_default();
-        *count += 1;
-        *count <= MAX_ROWS_OF_CODE
-    });
-    let described: Vec<_> = rows.par_iter().map(|sample| (sample.code, classifier.describe(&sample.text()))).collect();
+    let rows = prepared(samples, MAX_ROWS_OF_CODE);
+    let described: Vec<_> = rows.par_iter().map(|row| (row.code, classifier.describe(&row.text()))).collect();
     let (mut values, mut right) = (Vec::new(), Vec::new());
     let mut width = 0;
     for (code, described) in &described {

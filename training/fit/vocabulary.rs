@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rayon::prelude::*;
-use vat_classification::classify::features::{Extractor, Feature, Kind};
+use vat_classification::classify::features::{self, Extractor, Feature, Kind};
 use vat_classification::classify::lexicon::{Lexicon, WordInfo, word_key};
+use vat_classification::classify::spelling::{self, Likeness};
 use vat_classification::classify::table::{self, Table};
 use vat_classification::classify::words::Language;
 
@@ -17,9 +18,30 @@ const MIN_MARK_LINES: u32 = 2;
 /// The same for numbers.
 const MIN_QUANTITY_LINES: u32 = 3;
 
-/// The words of the samples as a table for [`Lexicon`].
-pub(crate) fn lexicon(samples: &[&Sample], vague: &[String]) -> Vec<u8> {
-    let mut infos: BTreeMap<String, WordInfo> = BTreeMap::new();
+/// Rows in which a word must stand for misspellings of it to be known.
+const MIN_SPELLING_COUNT: u32 = 2;
+/// The same for its beginning and its consonants, which many words share.
+const MIN_SHORT_COUNT: u32 = 4;
+/// Share of the rows of all words with a beginning or the same consonants that the commonest must have.
+const MIN_DOMINANCE: f32 = 0.6;
+
+/// The same for character n-grams.
+const MIN_GRAM_LINES: u32 = 3;
+/// Headings in which a character n-gram may stand at most; commoner ones say little and cost much.
+const MAX_GRAM_HEADINGS: usize = 80;
+
+/// Words with what is known of them.
+pub(crate) type Words = BTreeMap<String, WordInfo>;
+
+/// The words as a table for [`Lexicon`].
+pub(crate) fn lexicon(words: &Words) -> Vec<u8> {
+    let entries: Vec<(u64, u32)> = words.iter().map(|(word, info)| (word_key(word), info.pack())).collect();
+    table::build(entries.into_iter())
+}
+
+/// The words of the samples.
+pub(crate) fn words(samples: &[&Sample], vague: &[String]) -> Words {
+    let mut infos = Words::new();
     let mut extractor = Extractor::default();
     let mut seen = HashSet::new();
     for sample in samples {
@@ -41,8 +63,7 @@ pub(crate) fn lexicon(samples: &[&Sample], vague: &[String]) -> Vec<u8> {
             infos.entry(word.to_owned()).or_default().vague = true;
         }
     }
-    let entries: Vec<(u64, u32)> = infos.iter().map(|(word, info)| (word_key(word), info.pack())).collect();
-    table::build(entries.into_iter())
+    infos
 }
 
 /// The features that a model knows: key and rarity, by feature id.
@@ -67,9 +88,15 @@ impl Vocabulary {
         let extract = |extractor: &mut Extractor, sample: &&Sample| {
             let mut features: Vec<Feature> = Vec::new();
             extractor.extract(&lexicon, &sample.text(), &mut features);
-            features.iter().map(|feature| (feature.key, feature.kind)).collect::<Vec<_>>()
+            let mut keys: Vec<(u64, Option<Kind>)> =
+                features.iter().map(|feature| (feature.key, Some(feature.kind))).collect();
+            for word in extractor.content_words(&sample.name) {
+                features::grams(word, |key| keys.push((key, None)));
+            }
+            keys
         };
-        let extracted: Vec<Vec<(u64, Kind)>> = samples.par_iter().map_init(Extractor::default, extract).collect();
+        let extracted: Vec<Vec<(u64, Option<Kind>)>> =
+            samples.par_iter().map_init(Extractor::default, extract).collect();
         let mut seen: HashMap<u64, Seen> = HashMap::new();
         let mut headings = HashSet::new();
         for (sample, features) in samples.iter().zip(extracted) {
@@ -82,8 +109,8 @@ impl Vocabulary {
                     seen.last_line = sample.group;
                 }
                 seen.headings.insert(heading);
-                seen.is_word |= matches!(kind, Kind::Word | Kind::Part);
-                seen.kind.get_or_insert(kind);
+                seen.is_word |= matches!(kind, Some(Kind::Word | Kind::Part));
+                seen.kind = seen.kind.or(kind);
             }
         }
         let all = headings.len() as f32 + 1.0;
@@ -93,7 +120,8 @@ impl Vocabulary {
                     Some(Kind::Joint) => seen.lines >= MIN_JOINT_LINES,
                     Some(Kind::Mark) => seen.lines >= MIN_MARK_LINES,
                     Some(Kind::Quantity) => seen.lines >= MIN_QUANTITY_LINES,
-                    _ => true,
+                    Some(_) => true,
+                    None => seen.lines >= MIN_GRAM_LINES && seen.headings.len() <= MAX_GRAM_HEADINGS,
                 }
         };
         let kept = seen.into_iter().filter(|(_, seen)| keep(seen));
@@ -107,6 +135,36 @@ impl Vocabulary {
     pub(crate) fn dictionary(&self) -> Vec<u8> {
         let entries: Vec<(u64, u32)> =
             self.features.iter().enumerate().map(|(id, &(key, _))| (key, id as u32)).collect();
+        table::build(entries.into_iter())
+    }
+
+    /// Table from misspellings of words to ids.
+    pub(crate) fn spellings(&self, words: &Words) -> Vec<u8> {
+        let ids: HashMap<u64, u32> = self.features.iter().enumerate().map(|(id, &(key, _))| (key, id as u32)).collect();
+        let extractor = Extractor::default();
+        let mut claims: BTreeMap<u64, Vec<(u32, u32)>> = BTreeMap::new();
+        for (word, info) in words.iter().filter(|(_, info)| !info.vague) {
+            for id in extractor.word_keys(word, *info).filter_map(|key| ids.get(&key).copied()) {
+                spelling::spellings(word, |likeness, key| {
+                    let least = if likeness == Likeness::Typo { MIN_SPELLING_COUNT } else { MIN_SHORT_COUNT };
+                    if info.count < least {
+                        return;
+                    }
+                    let claims = claims.entry(key).or_default();
+                    match claims.iter_mut().find(|(claimed, _)| *claimed == id) {
+                        Some((_, count)) => *count += info.count,
+                        None => claims.push((id, info.count)),
+                    }
+                });
+            }
+        }
+        let winner = |claims: &Vec<(u32, u32)>| {
+            let all: u32 = claims.iter().map(|(_, count)| count).sum();
+            let &(id, count) = claims.iter().max_by_key(|&&(id, count)| (count, std::cmp::Reverse(id)))?;
+            (count as f32 >= MIN_DOMINANCE * all as f32).then_some(id)
+        };
+        let entries: Vec<(u64, u32)> =
+            claims.iter().filter_map(|(&key, claims)| Some((key, winner(claims)?))).collect();
         table::build(entries.into_iter())
     }
 }

@@ -1,0 +1,66 @@
+//! Makes rows of the corpus as untidy as real listings: words missing, words of other goods and unknown words among them.
+//!
+//! Ranker and calibration see such rows beside the tidy ones; without them confidence is too high on texts of real shops.
+
+use super::Prepared;
+use super::Sample;
+use crate::corpus::Random;
+
+/// Probability that a word is missing.
+const MISSING: f32 = 0.3;
+/// Probability that the longest word, often the noun that names the good, is one that stands in no corpus.
+const NEW_GOOD: f32 = 0.4;
+/// Probability that a foreign word is added, tried this many times.
+const FOREIGN: f32 = 0.35;
+const FOREIGN_TRIES: usize = 6;
+/// Share of foreign words that stand in no corpus, as brands do.
+const UNKNOWN: f32 = 0.5;
+
+/// An untidy copy of a row; words are borrowed from `others`.
+pub(crate) fn untidy(sample: &Sample, others: &[&Sample], random: &mut Random) -> Prepared {
+    let mut words: Vec<String> = Vec::new();
+    let longest = sample.name.split_whitespace().max_by_key(|word| word.len()).unwrap_or_default();
+    let is_new_good = random.unit() < NEW_GOOD;
+    for word in sample.name.split_whitespace() {
+        if is_new_good && word == longest {
+            words.push(invented(random));
+        } else if random.unit() >= MISSING {
+            words.push(word.to_owned());
+        }
+    }
+    for _ in 0..FOREIGN_TRIES {
+        if random.unit() >= FOREIGN {
+            continue;
+        }
+        let word = if random.unit() < UNKNOWN { Some(invented(random)) } else { borrowed(others, sample, random) };
+        let at = if random.unit() < 0.5 { 0 } else { words.len() };
+        words.splice(at..at, word);
+    }
+    Prepared {
+        code: sample.code,
+        language: sample.language,
+        name: words.join(" "),
+        description: sample.description.clone(),
+    }
+}
+
+/// A word of another row of the same language.
+fn borrowed(others: &[&Sample], sample: &Sample, random: &mut Random) -> Option<String> {
+    let other = others[(random.next() % others.len() as u64) as usize];
+    let words: Vec<&str> = other.name.split_whitespace().collect();
+    (other.language == sample.language && !words.is_empty())
+        .then(|| words[(random.next() % words.len() as u64) as usize].to_owned())
+}
+
+/// A word like a brand, of syllables.
+fn invented(random: &mut Random) -> String {
+    const CONSONANTS: &[u8] = b"bdfghjklmnprstvwxz";
+    const VOWELS: &[u8] = b"aeiou";
+    let mut pick = |letters: &[u8]| char::from(letters[(random.next() % letters.len() as u64) as usize]);
+    let mut word = String::new();
+    for _ in 0..3 {
+        word.push(pick(CONSONANTS));
+        word.push(pick(VOWELS));
+    }
+    word
+}
