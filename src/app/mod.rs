@@ -7,6 +7,7 @@ mod logging;
 mod reindex;
 mod serve;
 mod settings;
+mod transfer;
 
 use std::process::ExitCode;
 
@@ -31,6 +32,10 @@ pub fn main() -> ExitCode {
             Some(Command::Serve(settings)) => serve::run(settings, Then::Serve).await,
             Some(Command::Account { command }) => accounts::account(command).await,
             Some(Command::Token { command }) => accounts::token(command).await,
+            Some(Command::Import { file, transfer }) => self::transfer::import(&file, &transfer).await,
+            Some(Command::Export { file, languages, transfer }) => {
+                self::transfer::export(&file, &languages, &transfer).await
+            }
             Some(Command::Reindex { verify, database, search }) => reindex::run(verify, &database, &search).await,
             Some(Command::Demo { url: Some(url), token: Some(token), serve }) => {
                 demonstration::remote(&url, &token, &serve).await

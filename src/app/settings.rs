@@ -43,6 +43,27 @@ pub(super) enum Command {
         #[command(flatten)]
         search: search::Settings,
     },
+    /// Loads products of an account from a CSV file; those that exist are replaced.
+    ///
+    /// The header names the columns: productId, shopId, shopIds, manufacturerName, gtin, asin, countryOfOrigin, unit,
+    /// amount, customsTariffCode, taricCode, eztCode, taresCode, ukgtCode, tolletatenCode, and for each language
+    /// de:productName, de:productDescription, de:productTags. Lists are separated by |.
+    Import {
+        /// The file.
+        file: PathBuf,
+        #[command(flatten)]
+        transfer: TransferSettings,
+    },
+    /// Writes products of an account, and what became of them, to a CSV file.
+    Export {
+        /// The file.
+        file: PathBuf,
+        /// Languages whose texts are written.
+        #[arg(long, value_delimiter = ',', default_value = "de,en")]
+        languages: Vec<String>,
+        #[command(flatten)]
+        transfer: TransferSettings,
+    },
     /// Loads sample products and shows their classes: into a service that it starts and then keeps serving, or into
     /// the running one that --url names.
     Demo {
@@ -67,6 +88,19 @@ pub(super) struct DatabaseSettings {
     /// Directory of the private PostgreSQL and of pictures.
     #[arg(long, env = "DATA_DIR", default_value = "./data")]
     pub data_dir: PathBuf,
+}
+
+/// Whose products are transferred.
+#[derive(Clone, Debug, Args)]
+pub(super) struct TransferSettings {
+    /// The account.
+    #[arg(long)]
+    pub account: String,
+    /// The name that histories show.
+    #[arg(long, default_value = "import", value_parser = name)]
+    pub user: String,
+    #[command(flatten)]
+    pub database: DatabaseSettings,
 }
 
 /// How the service serves.

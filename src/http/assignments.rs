@@ -246,6 +246,8 @@ pub(super) async fn list(
         let record = state.store.assignment(caller.account, uuid).await?;
         return Ok(Json(answer(&state, &caller, record, &embeds).await?).into_response());
     }
+    // What is neither a taxonomy nor a uuid is a path that leads nowhere, whatever its parameters.
+    let taxonomy = taxonomy(&name)?;
     let filter = filter(&params)?;
     let size = params.size()?;
     let order = match params.one("sort")? {
@@ -254,7 +256,6 @@ pub(super) async fn list(
         Some(_) => return Err(ApiError::malformed_at("sort", "is confidence")),
     };
     let at: Position<AssignmentKey> = links::position(&params)?;
-    let taxonomy = taxonomy(&name)?;
     let page = state.store.assignments(caller.account, taxonomy, &filter, order, &at, size).await?;
     let ends = page.items.first().zip(page.items.last()).map(|(first, last)| (first.key(), last.key()));
     let path = format!("/assignments/{}", taxonomy.name());

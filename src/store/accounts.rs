@@ -134,6 +134,20 @@ impl Store {
         Ok(made.is_some())
     }
 
+    /// The caller that a command acts for, when there is such an account.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn account_by_name(&self, name: &str, user: &str) -> Result<Option<Caller>, sqlx::Error> {
+        let row: Option<(i64, String)> = sqlx::query_as("select account_id, plan from accounts where name = $1")
+            .bind(name)
+            .fetch_optional(self.pool())
+            .await?;
+        let caller = row
+            .and_then(|(account, plan)| Some(Caller { account, user: user.to_owned(), plan: Plan::from_name(&plan)? }));
+        Ok(caller)
+    }
+
     /// Looks a token up.
     ///
     /// # Errors

@@ -197,6 +197,7 @@ async fn an_assignment_embeds_events_candidates_and_rates() {
     assert!(all["events"].is_array());
     app.get(&format!("/assignments/UKGT/{uuid}")).await.expect(404);
     app.get("/assignments/TARIC/not-a-uuid").await.expect(404);
+    app.get("/assignments/not-a-uuid").await.expect(404);
     app.get(&format!("/assignments/TARIC/{uuid}?embed=ALL")).await.expect(400);
     app.get("/assignments/TARIC").await.expect(400);
     app.get("/assignments/TARIC?assignmentStatus=NEW").await.expect(400);

@@ -95,6 +95,20 @@ impl Store {
         Ok(Page::from_rows(rows, size, position))
     }
 
+    /// Where an account has products, with how many: global ones first, then shops by number.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn shops(&self, account: i64) -> Result<Vec<(ShopId, i64)>, StoreError> {
+        let rows: Vec<(i64, i64)> = sqlx::query_as(
+            "select shop_id, count(*) from products where account_id = $1 group by shop_id order by shop_id",
+        )
+        .bind(account)
+        .fetch_all(self.pool())
+        .await?;
+        Ok(rows.into_iter().map(|(shop, count)| (ShopId::from_stored(shop), count)).collect())
+    }
+
     /// Products by their keys, in the order of the keys given; those that are gone by now are left out.
     ///
     /// # Errors
