@@ -184,17 +184,12 @@ fn names_its_code(row: &Row) -> bool {
     })
 }
 
-/// Whether a text has function words of the other language only, and several of them.
+/// Whether a text has function words of the other language only, and several different ones.
 fn is_mixed_up(row: &Row) -> bool {
-    let (mut own, mut foreign) = (0, 0);
-    for word in fold(&whole(row)).split(|c: char| !c.is_alphanumeric()) {
-        match role(word).1 {
-            Some(language) if language == row.language => own += 1,
-            Some(_) => foreign += 1,
-            None => {}
-        }
-    }
-    own == 0 && foreign >= MIN_FOREIGN_WORDS
+    let text = fold(&whole(row));
+    let words: BTreeSet<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
+    let languages: Vec<Language> = words.into_iter().filter_map(|word| role(word).1).collect();
+    languages.len() >= MIN_FOREIGN_WORDS && languages.iter().all(|language| *language != row.language)
 }
 
 /// Names headings and subheadings with too few rows.

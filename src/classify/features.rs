@@ -45,28 +45,8 @@ const SPACE_WORD: Hash = Hash::space(b'W');
 const SPACE_FIRST: Hash = Hash::space(b'F');
 const SPACE_LAST: Hash = Hash::space(b'E');
 const SPACE_INTRODUCED: Hash = Hash::space(b'I');
-const SPACE_GRAM: Hash = Hash::space(b'G');
 const SPACE_UNIT: Hash = Hash::space(b'#');
 const SPACE_MAGNITUDE: Hash = Hash::space(b'M');
-
-/// Letters of a character n-gram, the marks of a word's beginning and end included.
-const GRAM: usize = 5;
-/// Longest word whose n-grams are taken.
-const MAX_GRAM_WORD: usize = 40;
-
-/// Visits the keys of the character n-grams of a folded word, by which an unknown word resembles known ones.
-pub fn grams(word: &str, mut visit: impl FnMut(u64)) {
-    let letters = word.as_bytes();
-    if letters.len() + 2 < GRAM || letters.len() > MAX_GRAM_WORD || !word.is_ascii() {
-        return;
-    }
-    let mut marked = [b'<'; MAX_GRAM_WORD + 2];
-    marked[1..=letters.len()].copy_from_slice(letters);
-    marked[letters.len() + 1] = b'>';
-    for gram in marked[..letters.len() + 2].windows(GRAM) {
-        visit(SPACE_GRAM.bytes_of(gram).finish());
-    }
-}
 
 /// Where a feature stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -423,60 +403,4 @@ fn stem_language_of(info: WordInfo, text: Language) -> Language {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::lexicon::word_key;
-    use super::super::table::{self, Table};
-    use super::super::{LanguageText, ProductText};
-    use super::*;
-
-    /// The keys of a text's features, with a small lexicon.
-    fn keys(language: &str, name: &str) -> Vec<(u64, Kind)> {
-        let german = ["damen", "leder", "jacke", "kueche", "schuhe", "und", "kabel", "waschmaschine", "tasche"];
-        let english = ["shoes", "leather", "jacket", "cable", "bags"];
-        let info = |german| WordInfo { german, english: !german, vague: false, count: 30 };
-        let entries: Vec<(u64, u32)> = (german.iter().map(|word| (word_key(word), info(true).pack())))
-            .chain(english.iter().map(|word| (word_key(word), info(false).pack())))
-            .collect();
-        let bytes = table::build(entries.into_iter());
-        let lexicon = Lexicon::new(Table::over(&bytes).expect("table"));
-        let text =
-            ProductText { languages: vec![LanguageText { language, name: Some(name), ..LanguageText::default() }] };
-        let mut features = Vec::new();
-        Extractor::default().extract(&lexicon, &text, &mut features);
-        features.iter().map(|feature| (feature.key, feature.kind)).collect()
-    }
-
-    fn shared(left: &str, right: &str) -> usize {
-        let right = keys("de", right);
-        keys("de", left).iter().filter(|(key, _)| right.iter().any(|(other, _)| other == key)).count()
-    }
-
-    #[test]
-    fn a_compound_shares_features_with_its_other_spellings() {
-        for other in ["Leder-Jacke", "Leder Jacke", "LEDERJACKE", "lederjacke"] {
-            assert!(shared("Lederjacke", other) >= 3, "{other}");
-        }
-    }
-
-    #[test]
-    fn inflected_words_of_either_language_share_their_stem() {
-        assert!(shared("Jacken", "Jacke") > 0);
-        let (one, many) = (keys("en", "bag"), keys("de", "bags"));
-        assert!(one.iter().any(|(key, kind)| *kind == Kind::Word && many.iter().any(|(other, _)| other == key)));
-    }
-
-    #[test]
-    fn words_behind_for_are_marked() {
-        let marks = |name| keys("de", name).iter().filter(|(_, kind)| *kind == Kind::Mark).count();
-        // First and last word of the naming phrase, and the introduced word.
-        assert_eq!(marks("Kabel"), 2);
-        assert_eq!(marks("Kabel für Waschmaschine"), 3);
-    }
-
-    #[test]
-    fn foreign_text_is_read_only_when_its_words_are_known() {
-        assert!(!keys("fr", "Lederjacke und Schuhe").is_empty());
-        assert!(keys("fr", "veste en cuir véritable pour homme").is_empty());
-        assert!(keys("ru", "кожаная куртка").is_empty());
-    }
-}
+mod tests;

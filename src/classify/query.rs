@@ -1,6 +1,6 @@
 //! A product text as a sparse vector over the features of a model.
 
-use super::features::{self, Extractor, Feature, Field, Kind};
+use super::features::{Extractor, Feature, Field, Kind};
 use super::model::Model;
 use super::{ProductText, spelling};
 
@@ -174,7 +174,7 @@ impl Query {
 fn add_grams(model: &Model, word: &str, feature: &Feature, index: usize, known: &mut Vec<Known>) {
     let first = known.len();
     let dictionary = model.dictionary();
-    features::grams(word, |key| {
+    spelling::grams(word, |key| {
         if let Some(id) = dictionary.get(key) {
             known.push(Known {
                 id,

@@ -1,7 +1,8 @@
 //! Unknown words that are known ones misspelt, cut short, or written without vowels ("schwraz", "trouse", "shmpoo").
 //!
 //! A table leads from spellings of known words to features. A word is found by one letter missing, added, changed or
-//! swapped behind the first (both sides drop one letter), by its beginning, or by its consonants.
+//! swapped behind the first (both sides drop one letter), by its beginning, or by its consonants. What remains unknown is
+//! read by its character n-grams.
 
 use super::table::Hash;
 
@@ -14,9 +15,29 @@ const MIN_PREFIX: usize = 4;
 /// Fewest consonants that stand for a word.
 const MIN_CONSONANTS: usize = 3;
 
+const SPACE_GRAM: Hash = Hash::space(b'G');
 const SPACE_TYPO: Hash = Hash::space(b'D');
 const SPACE_PREFIX: Hash = Hash::space(b'P');
 const SPACE_CONSONANTS: Hash = Hash::space(b'S');
+
+/// Letters of a character n-gram, the marks of a word's beginning and end included.
+const GRAM: usize = 5;
+/// Longest word whose n-grams are taken.
+const MAX_GRAM_WORD: usize = 40;
+
+/// Visits the keys of the character n-grams of a folded word, by which an unknown word resembles known ones.
+pub fn grams(word: &str, mut visit: impl FnMut(u64)) {
+    let letters = word.as_bytes();
+    if letters.len() + 2 < GRAM || letters.len() > MAX_GRAM_WORD || !word.is_ascii() {
+        return;
+    }
+    let mut marked = [b'<'; MAX_GRAM_WORD + 2];
+    marked[1..=letters.len()].copy_from_slice(letters);
+    marked[letters.len() + 1] = b'>';
+    for gram in marked[..letters.len() + 2].windows(GRAM) {
+        visit(SPACE_GRAM.bytes_of(gram).finish());
+    }
+}
 
 /// How an unknown word resembles a known one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

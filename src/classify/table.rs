@@ -77,7 +77,7 @@ impl<'a> Table<'a> {
 
 #[inline]
 fn slot_of(key: u64, slots: usize) -> usize {
-    ((key & 0xffff_ffff) * slots as u64 >> 32) as usize
+    (((key & 0xffff_ffff) * slots as u64) >> 32) as usize
 }
 
 /// The bytes of a table with these entries, whose values must be below `u32::MAX`. Of equal keys the first stays.

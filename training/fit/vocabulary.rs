@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rayon::prelude::*;
-use vat_classification::classify::features::{self, Extractor, Feature, Kind};
+use vat_classification::classify::features::{Extractor, Feature, Kind};
 use vat_classification::classify::lexicon::{Lexicon, WordInfo, word_key};
 use vat_classification::classify::spelling::{self, Likeness};
 use vat_classification::classify::table::{self, Table};
@@ -91,7 +91,7 @@ impl Vocabulary {
             let mut keys: Vec<(u64, Option<Kind>)> =
                 features.iter().map(|feature| (feature.key, Some(feature.kind))).collect();
             for word in extractor.content_words(&sample.name) {
-                features::grams(word, |key| keys.push((key, None)));
+                spelling::grams(word, |key| keys.push((key, None)));
             }
             keys
         };

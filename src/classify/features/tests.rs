@@ -1,0 +1,56 @@
+//! What a text's features share with those of its other spellings.
+
+use super::super::lexicon::word_key;
+use super::super::table::{self, Table};
+use super::super::{LanguageText, ProductText};
+use super::*;
+
+/// The keys of a text's features, with a small lexicon.
+fn keys(language: &str, name: &str) -> Vec<(u64, Kind)> {
+    let german = ["damen", "leder", "jacke", "kueche", "schuhe", "und", "kabel", "waschmaschine", "tasche"];
+    let english = ["shoes", "leather", "jacket", "cable", "bags"];
+    let info = |german| WordInfo { german, english: !german, vague: false, count: 30 };
+    let entries: Vec<(u64, u32)> = (german.iter().map(|word| (word_key(word), info(true).pack())))
+        .chain(english.iter().map(|word| (word_key(word), info(false).pack())))
+        .collect();
+    let bytes = table::build(entries.into_iter());
+    let lexicon = Lexicon::new(Table::over(&bytes).expect("table"));
+    let text = ProductText { languages: vec![LanguageText { language, name: Some(name), ..LanguageText::default() }] };
+    let mut features = Vec::new();
+    Extractor::default().extract(&lexicon, &text, &mut features);
+    features.iter().map(|feature| (feature.key, feature.kind)).collect()
+}
+
+fn shared(left: &str, right: &str) -> usize {
+    let right = keys("de", right);
+    keys("de", left).iter().filter(|(key, _)| right.iter().any(|(other, _)| other == key)).count()
+}
+
+#[test]
+fn a_compound_shares_features_with_its_other_spellings() {
+    for other in ["Leder-Jacke", "Leder Jacke", "LEDERJACKE", "lederjacke"] {
+        assert!(shared("Lederjacke", other) >= 3, "{other}");
+    }
+}
+
+#[test]
+fn inflected_words_of_either_language_share_their_stem() {
+    assert!(shared("Jacken", "Jacke") > 0);
+    let (one, many) = (keys("en", "bag"), keys("de", "bags"));
+    assert!(one.iter().any(|(key, kind)| *kind == Kind::Word && many.iter().any(|(other, _)| other == key)));
+}
+
+#[test]
+fn words_behind_for_are_marked() {
+    let marks = |name| keys("de", name).iter().filter(|(_, kind)| *kind == Kind::Mark).count();
+    // First and last word of the naming phrase, and the introduced word.
+    assert_eq!(marks("Kabel"), 2);
+    assert_eq!(marks("Kabel für Waschmaschine"), 3);
+}
+
+#[test]
+fn foreign_text_is_read_only_when_its_words_are_known() {
+    assert!(!keys("fr", "Lederjacke und Schuhe").is_empty());
+    assert!(keys("fr", "veste en cuir véritable pour homme").is_empty());
+    assert!(keys("ru", "кожаная куртка").is_empty());
+}
