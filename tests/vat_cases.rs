@@ -39,6 +39,13 @@ DE 611120-00-000 2026-11-01 19   babies' garments; not in UStG Anlage 2
 DE 070190-00-000 2020-10-01 5    potatoes in the second half of 2020; UStG § 28 Abs. 2
 DE 847130-00-000 2020-10-01 16   laptop in the second half of 2020; UStG § 28 Abs. 1
 DE 852349-16-000 2026-11-01 7    audiobook on CD; UStG Anlage 2 Nr. 50
+DE 854143-25-000 2026-11-01 0    balcony solar module; UStG § 12 Abs. 3 since 2023
+DE 854143-02-000 2026-11-01 19   solar module for a plant; UStG § 12 Abs. 1
+SK 080810-00-000 2026-11-01 5    apples; Zákon 222/2004 príloha 7
+GR 090121-00-000 2026-11-01 13   roasted coffee; N. 5144/2024 Annex III A
+AT 070200-00-000 2026-11-01 4.9  tomatoes; UStG 1994 Anlage 3
+HU 080810-00-000 2026-11-01 27   apples; Áfa tv. 82. §
+LV 080810-00-000 2026-11-01 12   apples; PVN likums 42. p.
 GB 490199-00-000 2026-11-01 0    novel; VAT Act 1994 Sch. 8 Group 3
 GB 490210-00-000 2026-11-01 0    newspaper; VAT Act 1994 Sch. 8 Group 3
 GB 611120-00-000 2026-11-01 0    babies' garments; VAT Act 1994 Sch. 8 Group 16
