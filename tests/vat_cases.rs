@@ -15,7 +15,7 @@ DE 040120-00-000 2026-11-01 7    milk; UStG Anlage 2 Nr. 4
 DE 220110-00-000 2026-11-01 19   mineral water; UStG Anlage 2 Nr. 34 excludes it
 DE 220299-00-000 2026-11-01 -    other drinks; UStG Anlage 2 Nr. 35
 DE 220299-01-000 2026-11-01 7    milk drink; UStG Anlage 2 Nr. 35
-DE 220299-02-000 2026-11-01 19   oat drink; not in UStG Anlage 2
+DE 220299-26-000 2026-11-01 19   oat drink; not in UStG Anlage 2
 DE 200912-00-000 2026-11-01 19   orange juice; UStG Anlage 2 Nr. 32 excludes it
 DE 961900-13-000 2026-11-01 7    tampons, period pants; UStG Anlage 2 Nr. 55
 DE 961900-02-000 2026-11-01 19   nappies; not in UStG Anlage 2
@@ -55,7 +55,7 @@ GB 610910-00-000 2026-11-01 -    T-shirts; VAT Act 1994 Sch. 8 Group 16
 GB 621210-00-000 2026-11-01 20   brassieres; VAT Act 1994 s. 2
 GB 220110-00-000 2026-11-01 20   mineral water; VAT Act 1994 Sch. 8 Group 1 excepted item 4
 GB 040120-00-000 2026-11-01 0    milk; VAT Act 1994 Sch. 8 Group 1
-GB 220299-01-000 2026-11-01 0    soya milk; Alpro Ltd [2006] UKVAT V19911
+GB 220299-26-000 2026-11-01 0    soya milk; Alpro Ltd [2006] UKVAT V19911
 GB 961900-13-000 2026-11-01 0    tampons; VAT Act 1994 Sch. 8 Group 19
 GB 961900-13-000 2019-06-01 5    tampons before 2021; VAT Act 1994 Sch. 7A Group 4
 GB 610821-13-000 2026-11-01 0    period pants; VAT Act 1994 Sch. 8 Group 19 since 2024
@@ -111,6 +111,7 @@ NL 220210-00-000 2026-11-01 9    lemonade; Wet OB 1968 Tabel I a.1
 NL 060311-00-000 2026-11-01 9    roses; Wet OB 1968 Tabel I a.48
 NL 490199-00-000 2018-06-01 6    novel before 2019; Wet OB 1968 Tabel I a.30
 CZ 490199-00-000 2026-11-01 0    novel; Zákon 235/2004 § 71i
+CZ 220299-26-000 2026-11-01 12   oat drink; Zákon 235/2004 příloha 3
 CZ 220110-00-000 2026-11-01 21   mineral water; Zákon 235/2004 příloha 3 excludes drinks
 PL 961900-00-000 2026-11-01 5    heading 9619; Ustawa o VAT zał. 10
 PL 090121-00-000 2026-11-01 23   roasted coffee; not in Ustawa o VAT zał. 3 and 10
