@@ -15,7 +15,7 @@ DE 040120-00-000 2026-11-01 7    milk; UStG Anlage 2 Nr. 4
 DE 220110-00-000 2026-11-01 19   mineral water; UStG Anlage 2 Nr. 34 excludes it
 DE 220299-00-000 2026-11-01 -    other drinks; UStG Anlage 2 Nr. 35
 DE 220299-01-000 2026-11-01 7    milk drink; UStG Anlage 2 Nr. 35
-DE 220299-02-000 2026-11-01 19   oat drink; not in UStG Anlage 2
+DE 220299-26-000 2026-11-01 19   oat drink; not in UStG Anlage 2
 DE 200912-00-000 2026-11-01 19   orange juice; UStG Anlage 2 Nr. 32 excludes it
 DE 961900-13-000 2026-11-01 7    tampons, period pants; UStG Anlage 2 Nr. 55
 DE 961900-02-000 2026-11-01 19   nappies; not in UStG Anlage 2
@@ -39,6 +39,13 @@ DE 611120-00-000 2026-11-01 19   babies' garments; not in UStG Anlage 2
 DE 070190-00-000 2020-10-01 5    potatoes in the second half of 2020; UStG § 28 Abs. 2
 DE 847130-00-000 2020-10-01 16   laptop in the second half of 2020; UStG § 28 Abs. 1
 DE 852349-16-000 2026-11-01 7    audiobook on CD; UStG Anlage 2 Nr. 50
+DE 854143-25-000 2026-11-01 0    balcony solar module; UStG § 12 Abs. 3 since 2023
+DE 854143-02-000 2026-11-01 19   solar module for a plant; UStG § 12 Abs. 1
+SK 080810-00-000 2026-11-01 5    apples; Zákon 222/2004 príloha 7
+GR 090121-00-000 2026-11-01 13   roasted coffee; N. 5144/2024 Annex III A
+AT 070200-00-000 2026-11-01 4.9  tomatoes; UStG 1994 Anlage 3
+HU 080810-00-000 2026-11-01 27   apples; Áfa tv. 82. §
+LV 080810-00-000 2026-11-01 12   apples; PVN likums 42. p.
 GB 490199-00-000 2026-11-01 0    novel; VAT Act 1994 Sch. 8 Group 3
 GB 490210-00-000 2026-11-01 0    newspaper; VAT Act 1994 Sch. 8 Group 3
 GB 611120-00-000 2026-11-01 0    babies' garments; VAT Act 1994 Sch. 8 Group 16
@@ -48,7 +55,7 @@ GB 610910-00-000 2026-11-01 -    T-shirts; VAT Act 1994 Sch. 8 Group 16
 GB 621210-00-000 2026-11-01 20   brassieres; VAT Act 1994 s. 2
 GB 220110-00-000 2026-11-01 20   mineral water; VAT Act 1994 Sch. 8 Group 1 excepted item 4
 GB 040120-00-000 2026-11-01 0    milk; VAT Act 1994 Sch. 8 Group 1
-GB 220299-01-000 2026-11-01 0    soya milk; Alpro Ltd [2006] UKVAT V19911
+GB 220299-26-000 2026-11-01 0    soya milk; Alpro Ltd [2006] UKVAT V19911
 GB 961900-13-000 2026-11-01 0    tampons; VAT Act 1994 Sch. 8 Group 19
 GB 961900-13-000 2019-06-01 5    tampons before 2021; VAT Act 1994 Sch. 7A Group 4
 GB 610821-13-000 2026-11-01 0    period pants; VAT Act 1994 Sch. 8 Group 19 since 2024
@@ -104,6 +111,7 @@ NL 220210-00-000 2026-11-01 9    lemonade; Wet OB 1968 Tabel I a.1
 NL 060311-00-000 2026-11-01 9    roses; Wet OB 1968 Tabel I a.48
 NL 490199-00-000 2018-06-01 6    novel before 2019; Wet OB 1968 Tabel I a.30
 CZ 490199-00-000 2026-11-01 0    novel; Zákon 235/2004 § 71i
+CZ 220299-26-000 2026-11-01 12   oat drink; Zákon 235/2004 příloha 3
 CZ 220110-00-000 2026-11-01 21   mineral water; Zákon 235/2004 příloha 3 excludes drinks
 PL 961900-00-000 2026-11-01 5    heading 9619; Ustawa o VAT zał. 10
 PL 090121-00-000 2026-11-01 23   roasted coffee; not in Ustawa o VAT zał. 3 and 10

@@ -8,8 +8,10 @@
 //! An import is one transaction: the list of the taxonomy is written beside the old one and takes its place in one step,
 //! or nothing changes. Importing the same files again changes nothing.
 
+mod columns;
 mod lines;
 mod merge;
+mod row;
 mod table;
 
 use std::fs;

@@ -122,20 +122,8 @@ impl Nomenclature {
     ///
     /// The listed code wins over a shorter one: `8517130000` is that line where it is listed, and `851713` otherwise.
     pub fn canonical(&self, digits: ClassCode) -> Option<ClassCode> {
-        if digits.digits() > self.taxonomy.width() {
-            return None;
-        }
-        let mut shorter = digits;
-        loop {
-            if self.is_listed(shorter) {
-                return Some(shorter);
-            }
-            if shorter.digits() == ClassCode::MIN_DIGITS || !shorter.as_str().ends_with('0') {
-                break;
-            }
-            shorter = shorter.prefix(shorter.digits() - 1);
-        }
-        self.contains(digits).then(|| without_zero_pairs(digits))
+        let index = self.longest_prefix(digits).filter(|_| digits.digits() <= self.taxonomy.width())?;
+        self.named(digits, index).map(|(code, _)| code)
     }
 
     /// The class that the digits lead to: named, succeeded, or the longest listed prefix. Digits beyond the
@@ -145,11 +133,9 @@ impl Nomenclature {
         if let Some((successor, found)) = self.successor(digits) {
             return Some(Resolved { code: successor, via: found });
         }
-        if let Some(code) = self.canonical(digits) {
-            let via = if self.is_listed(code) { Via::Listed } else { Via::Extension };
-            return Some(Resolved { code, via });
-        }
-        self.longest_prefix(digits).map(|index| Resolved { code: self.lines[index].code, via: Via::Prefix })
+        let index = self.longest_prefix(digits)?;
+        let (code, via) = self.named(digits, index).unwrap_or((self.lines[index].code, Via::Prefix));
+        Some(Resolved { code, via })
     }
 
     /// The labels of a class: its own, or those of the listed code that it extends.
@@ -229,6 +215,15 @@ impl Nomenclature {
     /// Whether the line at the index, the longest listed prefix of the code, makes the code a class.
     fn names(&self, code: ClassCode, index: usize) -> Option<()> {
         (self.lines[index].code.digits() == code.digits() || self.is_leaf(index)).then_some(())
+    }
+
+    /// The class that the digits name, of which the line at the index is the longest listed prefix.
+    fn named(&self, digits: ClassCode, index: usize) -> Option<(ClassCode, Via)> {
+        let listed = self.lines[index].code;
+        if digits.as_str()[listed.digits()..].bytes().all(|digit| digit == b'0') {
+            return Some((listed, Via::Listed));
+        }
+        self.is_leaf(index).then(|| (without_zero_pairs(digits), Via::Extension))
     }
 
     fn chapter_range(&self, key: u64) -> (usize, usize) {

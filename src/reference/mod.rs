@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! taxonomy/hs2022/NN.tsv           a chapter of the Harmonized System: code, German label, English label
-//! taxonomy/hs2022/successors.tsv   ended codes and what took their place (may be absent)
+//! taxonomy/successors.tsv          ended codes and what took their place (may be absent)
 //! taxonomy/national/TAXONOMY.tsv   a national list, as `training import-nomenclature` writes it (may be absent)
 //! vat/sides.tsv                    the sides of partial rules: two digits, German name, English name
 //! vat/CC.tsv                       the rates and rules of a country
@@ -105,6 +105,13 @@ impl Reference {
             Ok(builder.build("taxonomy", &mut faults))
         };
         let nomenclatures = [build(Taxonomy::Taric)?, build(Taxonomy::Tares)?, build(Taxonomy::Ukgt)?];
+        for (old, new) in harmonized.successors.iter().filter(|(_, new)| !nomenclatures[0].contains(*new)) {
+            faults.push(FileFault::at(
+                "taxonomy/successors.tsv",
+                0,
+                format!("{new}, which follows {old}, is not listed"),
+            ));
+        }
         let vat = load_vat(dir, &mut faults)?;
         vat.check_codes(&nomenclatures, &mut faults);
         if faults.is_empty() {
@@ -133,15 +140,15 @@ impl Harmonized {
         for path in files_in(&folder)? {
             let (file, text) = (name(dir, &path), read(&path)?);
             let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-            if stem == "successors" {
-                loaded.successors = parse_successors(&file, &text, faults);
-                continue;
-            }
             let rows = parse_harmonized(&file, &text, faults);
             for row in rows.iter().filter(|row| !row.code.as_str().starts_with(stem)) {
                 faults.push(FileFault::at(&file, 0, format!("code {} belongs to another chapter", row.code)));
             }
             loaded.chapters.push((file, rows));
+        }
+        let path = dir.join("taxonomy").join("successors.tsv");
+        if path.exists() {
+            loaded.successors = parse_successors(&name(dir, &path), &read(&path)?, faults);
         }
         Ok(loaded)
     }
