@@ -124,7 +124,7 @@ impl Engine {
                 return self.verdict(*taxonomy, evidence.code, Strategy::CustomsCode, evidence.confidence, today);
             }
             let ranking = ranking.get_or_insert_with(|| classifier.rank(&text(details)));
-            self.from_text(&classifier, ranking, *taxonomy, today)
+            self.read_text(&classifier, ranking, *taxonomy, today)
         };
         taxonomies.iter().map(&mut decide).collect()
     }
@@ -144,7 +144,7 @@ impl Engine {
         let codes = self.codes(details, taxonomy);
         let verdict = match &codes {
             Some(evidence) => self.verdict(taxonomy, evidence.code, Strategy::CustomsCode, evidence.confidence, today),
-            None => self.from_text(&classifier, &ranking, taxonomy, today),
+            None => self.read_text(&classifier, &ranking, taxonomy, today),
         };
         let given = codes.as_ref().map(|evidence| {
             let code = digits.map_or(evidence.code, |digits| evidence.code.prefix(digits));
@@ -194,7 +194,7 @@ impl Engine {
         customs_codes::evidence(details.customs_codes.as_ref()?, self.reference.nomenclature(taxonomy))
     }
 
-    fn from_text(&self, classifier: &Classifier, ranking: &Ranking, taxonomy: Taxonomy, today: NaiveDate) -> Verdict {
+    fn read_text(&self, classifier: &Classifier, ranking: &Ranking, taxonomy: Taxonomy, today: NaiveDate) -> Verdict {
         match classifier.decide(ranking) {
             Some(decided) => self.verdict(taxonomy, decided.code, Strategy::Description, decided.confidence, today),
             None => Verdict::default(),

@@ -163,7 +163,7 @@ async fn store(
 fn refusal(error: &PictureError) -> ApiError {
     let message = error.to_string();
     match error {
-        PictureError::TooLarge { .. } => ApiError::PayloadTooLarge(message),
+        PictureError::TooLarge => ApiError::PayloadTooLarge(message),
         PictureError::Unsupported => ApiError::UnsupportedMediaType(message),
         _ => StoreError::Unprocessable(vec![Fault::at(FILE_PART, "INVALID_PICTURE", message)]).into(),
     }

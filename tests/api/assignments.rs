@@ -162,7 +162,9 @@ async fn a_changed_product_is_queued_again_unless_a_person_decided() {
 #[tokio::test]
 async fn what_is_unassigned_can_be_queued_again() {
     let app = App::start().await;
-    app.create(&[("p", "Geschenk"), ("q", "Kaffee geröstet")]).await;
+    app.create(&[("p", "Geschenk")]).await;
+    let coded = json!({"q": {"productDetails": {"customsCodes": {"taricCode": "0901 21 00"}}}});
+    app.post("/products/global", coded).await.expect(201);
     app.assign().await;
     app.act("TARIC", "p", "REJECT", 1).await.expect(200);
     let queued = |ids: &[&str]| json!({"products": ids.iter().map(|id| json!({"productId": id})).collect::<Vec<_>>()});
