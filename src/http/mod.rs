@@ -1,6 +1,7 @@
 //! HTTP: the only room that knows axum and statuses. A handler parses, makes one call, and responds.
 
 mod access;
+mod actions;
 mod assignments;
 mod attributes;
 mod body;
@@ -41,8 +42,8 @@ pub fn router(state: AppState) -> Router {
         .route("/products/merchant-product-attributes", get(attributes::list).post(attributes::declare))
         .route("/assignments", put(labels::attach).delete(labels::detach))
         .route("/assignments/assignment-labels", get(labels::list).post(labels::define))
-        .route("/assignments/auto-assignment", post(assignments::requeue))
-        .route("/assignments/{taxonomy}", get(assignments::list).patch(assignments::act))
+        .route("/assignments/auto-assignment", post(actions::requeue))
+        .route("/assignments/{taxonomy}", get(assignments::list).patch(actions::act))
         .route("/assignments/{taxonomy}/{assignmentUuid}", get(assignments::read))
         .route("/classifications", post(classifications::classify))
         .route("/vat-rates/{taxonomy}/{productClass}", get(taxonomies::vat_rates))

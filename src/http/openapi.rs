@@ -13,7 +13,9 @@ use utoipa_swagger_ui::SwaggerUi;
 use crate::http::error::ErrorBody;
 use crate::http::links::BASE_PATH;
 use crate::http::state::AppState;
-use crate::http::{assignments, attributes, changes, classifications, health, labels, pictures, products, taxonomies};
+use crate::http::{
+    actions, assignments, attributes, changes, classifications, health, labels, pictures, products, taxonomies,
+};
 
 const GLOBAL: &str = "/products/global";
 const LOCAL: &str = "/shops/{shopId}/products/local";
@@ -40,8 +42,8 @@ const TOKEN: &str = "accessToken";
         attributes::list,
         assignments::list,
         assignments::read,
-        assignments::act,
-        assignments::requeue,
+        actions::act,
+        actions::requeue,
         labels::define,
         labels::list,
         labels::attach,

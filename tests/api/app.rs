@@ -42,6 +42,7 @@ struct Arguments {
 pub(crate) struct App {
     pub(crate) store: Store,
     pub(crate) engine: Arc<Engine>,
+    pub(crate) search: search::Engine,
     pub(crate) token: String,
     router: Router,
     _database: TestDatabase,
@@ -107,8 +108,15 @@ impl App {
         };
         store.create_account("shop", plan).await.expect("an account");
         let router = router(state);
-        let mut app =
-            App { store, engine: ENGINE.clone(), token: String::new(), router, _database: database, _files: files };
+        let mut app = App {
+            store,
+            engine: ENGINE.clone(),
+            search,
+            token: String::new(),
+            router,
+            _database: database,
+            _files: files,
+        };
         app.token = app.token("shop", "anna", Level::Admin).await;
         app
     }

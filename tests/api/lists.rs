@@ -1,6 +1,11 @@
 //! Lists: pages, links, and the feed of changes.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use vat_classification::jobs::projection;
 
 use crate::app::App;
 
@@ -99,4 +104,47 @@ async fn the_feed_tells_every_change_in_order_and_goes_on_where_it_stopped() {
     let expected = "PRODUCT_CREATED ASSIGNMENT_CREATE ASSIGNMENT_CREATE ASSIGNMENT_CREATE ASSIGNMENT_AUTO_ASSIGN \
                     ASSIGNMENT_AUTO_ASSIGN ASSIGNMENT_AUTO_ASSIGN PRODUCT_UPDATED PRODUCT_DELETED";
     assert_eq!(kinds.join(" "), expected);
+}
+
+#[tokio::test]
+async fn filter_criteria_select_and_what_is_wrong_with_them_is_named() {
+    let app = App::start().await;
+    app.create(&[("a", "Damenlederjacke schwarz"), ("b", "Lederschuh braun"), ("c", "Wollschal schwarz")]).await;
+    app.get("/products/global?filterCriteria=%5B%5D").await.expect(503);
+    let stop = CancellationToken::new();
+    let feeding =
+        tokio::spawn(projection::run(app.store.clone(), app.search.clone(), Arc::new(Notify::new()), stop.clone()));
+    while app.store.search_queue_length().await.expect("a count") > 0
+        || app.get("/products/global?filterCriteria=%5B%5D").await.status != 200
+    {
+        tokio::task::yield_now().await;
+    }
+    let search = |criteria: Value| {
+        let criteria = criteria.to_string();
+        let criteria = percent_encoding::utf8_percent_encode(&criteria, percent_encoding::NON_ALPHANUMERIC);
+        format!("/products/global?size=1&filterCriteria={criteria}")
+    };
+    for (criteria, found) in [
+        (json!([]), "abc"),
+        (json!([{"languageKey": "de", "productName": "LEDER"}]), "ab"),
+        (json!([{"languageKey": "de", "productName": "schwarz -leder"}]), "c"),
+        (json!([{"languageKey": "de", "productName": "braun", "operation": "OR"}, {"productId": "c"}]), "bc"),
+        (json!([{"keywords": "schwarz"}]), ""),
+    ] {
+        assert_eq!(walk(&app, &search(criteria.clone()), "next").await.concat().concat(), found, "{criteria}");
+    }
+    let both = format!("{}&productIds=b,c", search(json!([{"languageKey": "de", "productName": "leder"}])));
+    assert_eq!(ids(&app.get(&both).await.expect(200).body), ["b"]);
+    for bad in
+        [json!({}), json!([{}]), json!([{"productName": "x"}]), json!([{"keywords": "\"a"}]), json!([{"keyword": "a"}])]
+    {
+        let refused = app.get(&search(bad.clone())).await.expect(400);
+        assert!(
+            refused.body["message"].as_str().is_some_and(|text| text.contains("filterCriteria")),
+            "{}",
+            refused.body
+        );
+    }
+    stop.cancel();
+    feeding.await.expect("the job ends");
 }
