@@ -130,10 +130,13 @@ impl Nomenclature {
     /// taxonomy's width say nothing here and are left out.
     pub fn resolve(&self, digits: ClassCode) -> Option<Resolved> {
         let digits = digits.prefix(self.taxonomy.width());
-        if let Some((successor, found)) = self.successor(digits) {
-            return Some(Resolved { code: successor, via: found });
+        let index = self.longest_prefix(digits);
+        // A listed code has not ended, so only digits that are not listed are looked for among the ended ones.
+        let listed = index.is_some_and(|index| self.lines[index].code == digits);
+        if let Some((code, via)) = (!listed).then(|| self.successor(digits)).flatten() {
+            return Some(Resolved { code, via });
         }
-        let index = self.longest_prefix(digits)?;
+        let index = index?;
         let (code, via) = self.named(digits, index).unwrap_or((self.lines[index].code, Via::Prefix));
         Some(Resolved { code, via })
     }
@@ -251,17 +254,16 @@ impl Nomenclature {
         None
     }
 
-    /// Where an ended code leads; none for digits of no ended code.
+    /// Where an ended code leads; none for digits of no ended code. The digits are not those of a listed code.
     fn successor(&self, digits: ClassCode) -> Option<(ClassCode, Via)> {
-        let mut code = digits;
-        for step in 0..MAX_SUCCESSIONS {
-            let Some(successor) = self.ended(code) else {
-                return if step == 0 { None } else { self.canonical(code).map(|code| (code, Via::Successor)) };
+        let (mut code, mut ended) = (digits, self.ended(digits)?);
+        for _ in 0..MAX_SUCCESSIONS {
+            let Some(next) = ended else { break };
+            code = next;
+            ended = match self.ended(code).filter(|_| !self.is_listed(code)) {
+                Some(ended) => ended,
+                None => return self.canonical(code).map(|code| (code, Via::Successor)),
             };
-            match successor {
-                Some(next) => code = next,
-                None => break,
-            }
         }
         let parent = self.longest_prefix(code)?;
         Some((self.lines[parent].code, Via::LivingParent))
@@ -269,9 +271,6 @@ impl Nomenclature {
 
     /// The successor, or its absence, of an ended code; none for digits of no ended code.
     fn ended(&self, digits: ClassCode) -> Option<Option<ClassCode>> {
-        if self.outdated.is_empty() || self.is_listed(digits) {
-            return None;
-        }
         let key = key_of(without_zero_pairs(digits));
         self.outdated.binary_search_by_key(&key, |(key, _)| *key).ok().map(|index| self.outdated[index].1)
     }

@@ -113,7 +113,8 @@ impl ClassCode {
 
     /// Whether `self` is `other` or lies below it.
     pub fn is_under(&self, other: &ClassCode) -> bool {
-        self.as_str().starts_with(other.as_str())
+        let len = other.digits();
+        len <= self.digits() && self.digits[..len] == other.digits[..len]
     }
 
     /// The code padded with zeros on the right to the width of the taxonomy.
