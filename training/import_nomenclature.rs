@@ -2,8 +2,9 @@
 //! digits of the Harmonized System, with their texts, days of validity and, for ended codes, their successors.
 //!
 //! Four forms are understood, told by the names of their columns: the goods nomenclature of the EU (XLSX, one language a
-//! file), its self-explanatory texts of the Combined Nomenclature (CSV), the commodities of the UK Trade Tariff (CSV) and
-//! the customs tariff of Switzerland (XLSX or CSV, several languages a row).
+//! file), its self-explanatory texts of the Combined Nomenclature (CSV), the commodities of the UK Trade Tariff (CSV,
+//! with the parent or the indent of each) and the customs tariff of Switzerland (XLSX or CSV, several languages a row):
+//! its structure with texts between the numbers, its list of days of validity, or one table of eight-digit numbers.
 //!
 //! An import is one transaction: the list of the taxonomy is written beside the old one and takes its place in one step,
 //! or nothing changes. Importing the same files again changes nothing.
@@ -28,7 +29,9 @@ use vat_classification::domain::Taxonomy;
 use vat_classification::domain::nomenclature::parse_national;
 use vat_classification::reference::national_file;
 
+use columns::Columns;
 use lines::{Line, Lines};
+use table::Table;
 
 /// Bad rows shown before the import gives up.
 const MAX_FAULTS_SHOWN: usize = 20;
@@ -77,8 +80,11 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let started = Instant::now();
     let date = args.date.unwrap_or_else(|| chrono::Utc::now().date_naive());
     let mut list = Lines::new(args.taxonomy, args.lang);
-    for path in &args.files {
-        read_file(path, &mut list)?;
+    let mut files = args.files.iter().map(|path| open(path, &mut list)).collect::<anyhow::Result<Vec<_>>>()?;
+    // Days of validity are added to lines that are known already.
+    files.sort_by_key(|file| !file.columns.has_texts());
+    for file in &files {
+        read_file(file, &mut list);
     }
     report_faults(&list, args.skip_bad_rows)?;
     ensure!(!list.is_empty(), "the files have no line that names a code");
@@ -107,23 +113,33 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn read_file(path: &Path, list: &mut Lines) -> anyhow::Result<()> {
+/// A file of the list, not read yet.
+struct File {
+    name: String,
+    table: Table,
+    columns: Columns,
+}
+
+fn open(path: &Path, list: &mut Lines) -> anyhow::Result<File> {
     let name = path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned());
     let table = table::read(path).with_context(|| path.display().to_string())?;
+    let columns = list.columns(&name, &table.header)?;
+    Ok(File { name, table, columns })
+}
+
+fn read_file(file: &File, list: &mut Lines) {
     let (lines, faults) = (list.read, list.faults.len());
-    let bar = ProgressBar::new(table.rows.len() as u64);
+    let bar = ProgressBar::new(file.table.rows.len() as u64);
     if let Ok(style) = ProgressStyle::with_template("{msg} {bar:40} {pos}/{len} lines") {
         bar.set_style(style);
     }
-    bar.set_message(name.clone());
-    let columns = list.columns(&name, &table.header)?;
-    for (index, row) in table.rows.iter().enumerate() {
-        list.add(&name, table.first_row + index, row, &columns);
+    bar.set_message(file.name.clone());
+    for (index, row) in file.table.rows.iter().enumerate() {
+        list.add(&file.name, file.table.first_row + index, row, &file.columns);
         bar.inc(1);
     }
     bar.finish_and_clear();
-    println!("{name}: {} lines read, {} bad", list.read - lines, list.faults.len() - faults);
-    Ok(())
+    println!("{}: {} lines read, {} bad", file.name, list.read - lines, list.faults.len() - faults);
 }
 
 fn report_faults(list: &Lines, skip: bool) -> anyhow::Result<()> {

@@ -21,6 +21,8 @@ const CODE: &[&str] = &[
     "tarifnumber",
     "numerodetarif",
     "numerodutarif",
+    "numm",
+    "tn8nr",
 ];
 const SUFFIX: &[&str] =
     &["commoditysuffix", "productlinesuffix", "producline", "productline", "suffix", "pls", "producelinesuffix"];
@@ -32,12 +34,24 @@ const START: &[&str] = &[
     "validfrom",
     "gultigab",
     "gueltigab",
+    "tn8vdat",
 ];
-const END: &[&str] =
-    &["enddate", "validityend", "commodityvalidityend", "validityenddate", "validto", "gultigbis", "gueltigbis"];
+const END: &[&str] = &[
+    "enddate",
+    "validityend",
+    "commodityvalidityend",
+    "validityenddate",
+    "validto",
+    "gultigbis",
+    "gueltigbis",
+    "tn8bdat",
+];
+/// The Swiss tariff structure says of each line what it is.
+const KIND: &[&str] = &["typ"];
 const LANGUAGE: &[&str] = &["language", "lang", "sprache"];
 const LEVEL: &[&str] = &["hierpos", "hierarchicalposition"];
-const INDENT: &[&str] = &["indent", "indents", "numberofindents", "numberindents", "indentation", "commodityindent"];
+const INDENT: &[&str] =
+    &["indent", "indents", "numberofindents", "numberindents", "indentation", "commodityindent", "einrueck"];
 const TEXT: &[&str] =
     &["description", "commoditydescription", "text", "designation", "bezeichnung", "selfexplanatorytext"];
 const GERMAN: &[&str] = &[
@@ -77,6 +91,7 @@ pub(super) struct Columns {
     pub(super) language: Option<usize>,
     pub(super) level: Option<usize>,
     pub(super) indent: Option<usize>,
+    pub(super) kind: Option<usize>,
     pub(super) text: Option<(usize, Option<Language>)>,
     pub(super) german: Option<usize>,
     pub(super) english: Option<usize>,
@@ -97,7 +112,8 @@ impl Columns {
         // The list that names parents or counts indents without saying its language is the British one.
         let language = language.or((parent.is_some() || indent.is_some()).then_some(Language::En));
         let text = find(TEXT).map(|text| (text, language));
-        if german.is_none() && english.is_none() {
+        // A list of days of validity needs no texts of its own; they stand in another file of the same list.
+        if german.is_none() && english.is_none() && (text.is_some() || start.is_none()) {
             match text {
                 None => bail!("{file} has no column with texts; its columns are {}", header.join(", ")),
                 Some((_, None)) if said.is_none() => bail!("{file} does not say its language; give it with --lang"),
@@ -112,6 +128,7 @@ impl Columns {
             language: said,
             level: find(LEVEL),
             indent,
+            kind: find(KIND),
             text,
             german,
             english,
@@ -120,10 +137,20 @@ impl Columns {
         })
     }
 
+    /// Whether the file says what its codes mean, and not only when they are valid.
+    pub(super) fn has_texts(&self) -> bool {
+        self.text.is_some() || self.german.is_some() || self.english.is_some()
+    }
+
     /// Whether the file is a list of all codes, rather than texts for some.
     pub(super) fn is_of_whole_list(&self) -> bool {
         [self.start, self.language, self.indent, self.german].iter().any(Option::is_some) || self.parent.is_some()
     }
+}
+
+/// Whether a row has the name of a column with codes, as only a header does.
+pub(super) fn is_header(row: &[String]) -> bool {
+    row.iter().any(|name| CODE.contains(&plain(name).as_str()))
 }
 
 /// A column's name in lower case, letters and digits only, umlauts without their dots.

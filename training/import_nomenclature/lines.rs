@@ -1,6 +1,7 @@
 //! Lines of a list of codes, whatever the form in which they were published.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use chrono::NaiveDate;
@@ -9,10 +10,13 @@ use vat_classification::domain::Taxonomy;
 
 use super::Language;
 use super::columns::Columns;
-use super::row::read_row;
+use super::row::{Kind, kind, read_heading, read_row};
 
 /// The suffix of lines under which goods are declared; others are headings between them.
 pub(super) const PRODUCT_LINE: &str = "80";
+
+/// Headings directly above one line, at most: each takes a suffix of its own below that of product lines.
+const MAX_HEADINGS: usize = 7;
 
 /// One line of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,6 +63,8 @@ pub(super) struct Lines {
     taxonomy: Taxonomy,
     language: Option<Language>,
     lines: BTreeMap<(String, String), Line>,
+    /// Texts between codes, whose line is still to come.
+    headings: Vec<Line>,
     whole: bool,
     pub(super) read: usize,
     pub(super) faults: Vec<BadRow>,
@@ -66,7 +72,15 @@ pub(super) struct Lines {
 
 impl Lines {
     pub(super) fn new(taxonomy: Taxonomy, language: Option<Language>) -> Lines {
-        Lines { taxonomy, language, lines: BTreeMap::new(), whole: false, read: 0, faults: Vec::new() }
+        Lines {
+            taxonomy,
+            language,
+            lines: BTreeMap::new(),
+            headings: Vec::new(),
+            whole: false,
+            read: 0,
+            faults: Vec::new(),
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -90,43 +104,70 @@ impl Lines {
         if cells.iter().all(|cell| cell.trim().is_empty()) {
             return;
         }
-        match read_row(cells, columns, self.taxonomy) {
-            Ok(line) => {
-                self.read += 1;
-                match self.lines.entry(line.key()) {
-                    std::collections::btree_map::Entry::Vacant(place) => {
-                        place.insert(line);
-                    }
-                    std::collections::btree_map::Entry::Occupied(mut known) => {
-                        let known = known.get_mut();
-                        for (text, new) in [(&mut known.de, line.de), (&mut known.en, line.en)] {
-                            if !new.is_empty() {
-                                *text = new;
-                            }
-                        }
+        if let Err((column, message)) = self.add_row(cells, columns) {
+            let column = columns.names.get(column).cloned().unwrap_or_default();
+            self.faults.push(BadRow { file: file.to_owned(), row, column, message });
+        }
+    }
+
+    fn add_row(&mut self, cells: &[String], columns: &Columns) -> Result<(), (usize, String)> {
+        match kind(cells, columns)? {
+            Kind::Title => return Ok(()),
+            Kind::Heading => {
+                self.headings.push(read_heading(cells, columns)?);
+                return Ok(());
+            }
+            Kind::Line => {}
+        }
+        let line = read_row(cells, columns, self.taxonomy)?;
+        for (number, heading) in self.headings.drain(..).enumerate() {
+            // Headings have suffixes below that of product lines, so that they sort before the line to which they lead.
+            let suffix = format!("{:02}", (number + 1).min(MAX_HEADINGS) * 10);
+            let heading = Line { code: line.code.clone(), suffix, ..heading };
+            self.lines.insert(heading.key(), heading);
+        }
+        match self.lines.entry(line.key()) {
+            Entry::Vacant(_) if !columns.has_texts() => {
+                return Err((columns.code, format!("no file says what {} means", line.code)));
+            }
+            Entry::Vacant(place) => {
+                place.insert(line);
+            }
+            Entry::Occupied(mut known) => {
+                let known = known.get_mut();
+                for (text, new) in [(&mut known.de, line.de), (&mut known.en, line.en)] {
+                    if !new.is_empty() {
+                        *text = new;
                     }
                 }
-            }
-            Err((column, message)) => {
-                let column = columns.names.get(column).cloned().unwrap_or_default();
-                self.faults.push(BadRow { file: file.to_owned(), row, column, message });
+                known.from = known.from.or(line.from);
+                known.to = known.to.or(line.to);
             }
         }
+        self.read += 1;
+        Ok(())
     }
 
     /// The lines in order, with parents, declarable lines, and the headings between lines put before the texts.
     pub(super) fn finish(self) -> Vec<Line> {
         let mut lines: Vec<Line> = self.lines.into_values().collect();
+        // A list that names parents is believed; without a parent the indent decides.
+        let places: HashMap<String, usize> =
+            lines.iter().enumerate().map(|(index, line)| (format!("{}-{}", line.code, line.suffix), index)).collect();
         // What lies above the line at hand: its place in the list, deepest last.
         let mut open: Vec<usize> = Vec::new();
         let mut above: Vec<Option<usize>> = Vec::with_capacity(lines.len());
         for index in 0..lines.len() {
+            if let Some(parent) = places.get(lines[index].parent.as_str()) {
+                lines[index].depth = lines[*parent].depth + 1;
+            }
             let depth = lines[index].depth;
             let is_above = |known: &usize| {
                 lines[*known].depth < depth && lines[index].code.get(..2) == lines[*known].code.get(..2)
             };
             open.truncate(open.iter().take_while(|known| is_above(known)).count());
-            above.push(open.last().copied());
+            let named = places.get(lines[index].parent.as_str()).copied();
+            above.push(named.or_else(|| open.last().copied()));
             open.push(index);
         }
         for index in 0..lines.len() {

@@ -7,6 +7,37 @@ use vat_classification::domain::Taxonomy;
 use super::Language;
 use super::columns::Columns;
 use super::lines::{Line, PRODUCT_LINE};
+use super::table::spreadsheet_day;
+
+/// What a row of a list is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A code with its text.
+    Line,
+    /// A text between codes that tells what the lines below it share.
+    Heading,
+    /// A section or part of a chapter, which has no code.
+    Title,
+}
+
+/// Tells what a row is: the Swiss tariff structure says it, every other list has only lines.
+pub(super) fn kind(cells: &[String], columns: &Columns) -> Result<Kind, (usize, String)> {
+    let Some(column) = columns.kind else { return Ok(Kind::Line) };
+    match cells.get(column).map_or("", |cell| cell.trim()) {
+        "TN2" | "TN4" | "TN6" | "TN8" => Ok(Kind::Line),
+        "VT6" | "VT8" => Ok(Kind::Heading),
+        "TAB" | "TUK" => Ok(Kind::Title),
+        other => Err((column, format!("`{other}` is none of TAB, TN2, TUK, TN4, VT6, TN6, VT8, TN8"))),
+    }
+}
+
+/// Reads a text between codes; its code and suffix follow from the line below it.
+pub(super) fn read_heading(cells: &[String], columns: &Columns) -> Result<Line, (usize, String)> {
+    let column = columns.indent.unwrap_or(columns.code);
+    let indent = read_indent(cells.get(column).map_or("", |cell| cell.trim())).map_err(|message| (column, message))?;
+    let (de, en) = texts(cells, columns)?;
+    Ok(Line { depth: indent + 1, de, en, ..Line::default() })
+}
 
 /// Reads a row into a line, or says which column is wrong and why.
 pub(super) fn read_row(cells: &[String], columns: &Columns, taxonomy: Taxonomy) -> Result<Line, (usize, String)> {
@@ -78,7 +109,7 @@ fn texts(cells: &[String], columns: &Columns) -> Result<(String, String), (usize
             _ => {}
         }
     }
-    if de.is_empty() && en.is_empty() {
+    if de.is_empty() && en.is_empty() && columns.has_texts() {
         let column = columns.text.map(|(column, _)| column).or(columns.german).or(columns.english).unwrap_or_default();
         return Err((column, "the line has no text".to_owned()));
     }
@@ -140,12 +171,15 @@ fn read_indent(cell: &str) -> Result<usize, String> {
 }
 
 fn read_date(cell: &str) -> Result<Option<NaiveDate>, String> {
+    /// Digits of the numbers that spreadsheets have for the days from 1927 to 2173.
+    const SERIAL_DIGITS: usize = 5;
     const FORMATS: [&str; 4] = ["%Y-%m-%d", "%d-%m-%Y", "%d/%m/%Y", "%d.%m.%Y"];
     let day = cell.split([' ', 'T']).next().unwrap_or_default();
     if day.is_empty() || matches!(day, "#NA" | "NA" | "nil" | "NULL") {
         return Ok(None);
     }
-    let read = FORMATS.iter().find_map(|format| NaiveDate::parse_from_str(day, format).ok());
+    let serial = |day: &str| day.parse().ok().filter(|_| day.len() == SERIAL_DIGITS).and_then(spreadsheet_day);
+    let read = FORMATS.iter().find_map(|format| NaiveDate::parse_from_str(day, format).ok()).or_else(|| serial(day));
     read.map(Some).ok_or_else(|| format!("`{cell}` is no date"))
 }
 

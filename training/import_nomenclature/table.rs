@@ -7,9 +7,11 @@ use anyhow::{Context as _, bail};
 use calamine::{Data, DataType as _, Reader as _};
 use chrono::{Days, NaiveDate};
 
+use super::columns::is_header;
+
 /// Rows before the header, at most: some authorities put a title above it.
 const MAX_TITLE_ROWS: usize = 10;
-/// A header has at least this many named columns: code and text.
+/// A header has at least this many named columns: a code and what is said of it.
 const MIN_COLUMNS: usize = 2;
 /// The day from which spreadsheets count.
 const SPREADSHEET_EPOCH: NaiveDate = NaiveDate::from_ymd_opt(1899, 12, 30).expect("a date of the calendar");
@@ -30,8 +32,11 @@ pub(super) fn read(path: &Path) -> anyhow::Result<Table> {
         "csv" | "tsv" | "txt" => separated(&decode(fs::read(path)?))?,
         _ => bail!("expected a file that ends in .xlsx or .csv"),
     };
-    let is_header = |row: &Vec<String>| row.iter().filter(|cell| !cell.trim().is_empty()).count() >= MIN_COLUMNS;
-    let at = rows.iter().take(MAX_TITLE_ROWS).position(is_header).context("the file has no header")?;
+    let wide = |row: &Vec<String>| row.iter().filter(|cell| !cell.trim().is_empty()).count() >= MIN_COLUMNS;
+    let title = || rows.iter().take(MAX_TITLE_ROWS);
+    // Where no row names a column with codes, the first wide one is taken, so that the error can tell its columns.
+    let at = title().position(|row| wide(row) && is_header(row)).or_else(|| title().position(wide));
+    let at = at.context("the file has no header")?;
     let mut rows = rows.into_iter().skip(at);
     let header = rows.next().unwrap_or_default();
     Ok(Table { header, rows: rows.collect(), first_row: at + 2 })
@@ -47,20 +52,24 @@ fn cell_text(cell: &Data) -> String {
     match cell {
         Data::Empty | Data::Error(_) => String::new(),
         Data::Float(number) if number.fract() == 0.0 => format!("{number:.0}"),
-        Data::DateTime(_) => cell
-            .as_f64()
-            .filter(|days| (0.0..1e6).contains(days))
-            .and_then(|days| SPREADSHEET_EPOCH.checked_add_days(Days::new(days as u64)))
-            .map_or_else(String::new, |date| date.to_string()),
+        Data::DateTime(_) => cell.as_f64().and_then(spreadsheet_day).map_or_else(String::new, |date| date.to_string()),
         other => other.to_string(),
     }
 }
 
-/// Rows of a text whose separator is the one that its first line has most of.
+/// The day that a spreadsheet's number means.
+pub(super) fn spreadsheet_day(days: f64) -> Option<NaiveDate> {
+    let days = Some(days).filter(|days| (0.0..1e6).contains(days))?;
+    SPREADSHEET_EPOCH.checked_add_days(Days::new(days as u64))
+}
+
+/// Rows of a text whose separator is the one that most often parts its first lines, where header and title are.
 fn separated(text: &str) -> anyhow::Result<Vec<Vec<String>>> {
-    let first = text.lines().next().unwrap_or_default();
-    let count = |separator: &u8| first.bytes().filter(|byte| byte == separator).count();
-    let separator = [b',', b';', b'\t'].into_iter().max_by_key(count).unwrap_or(b',');
+    let most = |separator: &u8| {
+        let count = |line: &str| line.bytes().filter(|byte| byte == separator).count();
+        text.lines().take(MAX_TITLE_ROWS).map(count).max()
+    };
+    let separator = [b',', b';', b'\t'].into_iter().max_by_key(most).unwrap_or(b',');
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(separator).from_reader(text.as_bytes());
     let rows = reader.records().map(|row| Ok(row?.iter().map(str::to_owned).collect()));

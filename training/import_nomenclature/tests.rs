@@ -107,6 +107,88 @@ fn the_forms_of_the_other_authorities_are_read() {
 }
 
 #[test]
+fn the_swiss_structure_has_texts_between_its_numbers_and_days_in_another_file() {
+    let structure = "Zolltarif,,,,,,\nTyp,Numm,Einrueck,Text D,Text F,Text I,Text E\n\
+        TAB,I,,Tiere,a,b,Animals\nTN2,01,,Lebende Tiere,a,b,Live animals\n\
+        TN4,0101,,\"Pferde, Esel\",a,b,\"Horses, asses\"\nVT6,,1,Pferde:,a,b,Horses:\n\
+        TN6,0101.21,2,Zuchttiere,a,b,for breeding\nTN8,0101.2110,3,im Kontingent,a,b,within the quota\n\
+        TN8,0101.2190,3,andere,a,b,other\nTN8,0101.3000,1,Esel,a,b,Asses\n";
+    let days = "TN8 Nr;TN8 Vdat;TN8 Bdat\n0101.2110;44562;\n0101.2190;01.01.2022;\n0101.3000;2012-01-01;2027-12-31\n";
+    let files = [("days.csv", days), ("structure.csv", structure)];
+    let list = World::new().import(Taxonomy::Tares, None, false, &files).expect("a list");
+    assert_eq!(
+        list,
+        "01|80|0||0||||Lebende Tiere|Live animals
+0101|80|1|01-80|0||||Pferde, Esel|Horses, asses
+010121|10|2|0101-80|0||||Pferde:|Horses:
+010121|80|3|010121-10|0||||Pferde: Zuchttiere|Horses: for breeding
+01012110|80|4|010121-80|1|2022-01-01|||im Kontingent|within the quota
+01012190|80|4|010121-80|1|2022-01-01|||andere|other
+010130|80|2|0101-80|1|2012-01-01|2027-12-31||Esel|Asses"
+    );
+    for (bad, column) in [
+        ("TN9,0101.4000,1,x,a,b,x", "row 11, column Typ"),
+        ("TN8,0101.40x0,1,x,a,b,x", "row 11, column Numm"),
+        ("VT8,,tief,x,a,b,x", "row 11, column Einrueck"),
+        ("TN8,0101.4000,1,,a,b,", "row 11, column Text D"),
+    ] {
+        let mut list = Lines::new(Taxonomy::Tares, None);
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("s.csv");
+        fs::write(&path, format!("{structure}{bad}\n")).expect("a file");
+        let file = open(&path, &mut list).expect("a file with columns");
+        read_file(&file, &mut list);
+        let told: Vec<String> = list.faults.iter().map(ToString::to_string).collect();
+        assert!(matches!(told.as_slice(), [only] if only.contains(column)), "{bad}: {told:?}");
+    }
+    let unknown = "TN8 Nr,TN8 Vdat,TN8 Bdat\n0102.1000,2022-01-01,\n";
+    let files = [("structure.csv", structure), ("days.csv", unknown)];
+    assert!(World::new().import(Taxonomy::Tares, None, false, &files).is_err(), "days of a number without a text");
+}
+
+#[test]
+fn the_british_list_names_the_parents_of_its_lines_or_counts_indents() {
+    let parents = "id,commodity__sid,commodity__code,commodity__suffix,commodity__description,\
+        commodity__validity_start,commodity__validity_end,parent__sid,parent__code,parent__suffix\n\
+        1,1,0100000000,80,Live animals,1971-12-31,#NA,#NA,#NA,#NA\n\
+        2,2,0101000000,80,\"Horses, asses\",1972-01-01,#NA,1,0100000000,80\n\
+        3,3,0101210000,10,Horses,2012-01-01,#NA,2,0101000000,80\n\
+        4,4,0101210000,80,For breeding,2012-01-01,#NA,3,0101210000,10\n\
+        5,5,0101290000,80,Other,2012-01-01,#NA,3,0101210000,10\n\
+        6,6,0101300000,80,Asses,2012-01-01,2026-12-31,2,0101000000,80\n";
+    let indents = "SID,Commodity code,Product line suffix,Start date,End date,Indentation,End line,Description\n\
+        1,0100000000,80,1971-12-31,,0,0,Live animals\n2,0101000000,80,1972-01-01,,0,0,\"Horses, asses\"\n\
+        3,0101210000,10,2012-01-01,,1,0,Horses\n4,0101210000,80,2012-01-01,,2,1,For breeding\n\
+        5,0101290000,80,2012-01-01,,2,1,Other\n6,0101300000,80,2012-01-01,2026-12-31,1,1,Asses\n";
+    for (form, text) in [("parents", parents), ("indents", indents)] {
+        let list = World::new().import(Taxonomy::Ukgt, None, false, &[("uk.csv", text)]).expect("a list");
+        assert_eq!(
+            list,
+            "01|80|0||0|1971-12-31||||Live animals
+0101|80|1|01-80|0|1972-01-01||||Horses, asses
+010121|10|2|0101-80|0|2012-01-01||||Horses
+010121|80|3|010121-10|1|2012-01-01||||Horses: For breeding
+010129|80|3|010121-10|1|2012-01-01||||Horses: Other
+010130|80|2|0101-80|1|2012-01-01|2026-12-31|||Asses",
+            "{form}"
+        );
+        for (right, wrong, told) in [
+            ("0101300000,80", "01013x0000,80", "row 7, column"),
+            ("2026-12-31", "31/13/2026", "row 7, column"),
+            ("0101300000,80", "0101300000,8", "suffix"),
+        ] {
+            let mut list = Lines::new(Taxonomy::Ukgt, None);
+            let dir = tempfile::tempdir().expect("a directory");
+            let path = dir.path().join("uk.csv");
+            fs::write(&path, text.replace(right, wrong)).expect("a file");
+            read_file(&open(&path, &mut list).expect("a file with columns"), &mut list);
+            let faults: Vec<String> = list.faults.iter().map(ToString::to_string).collect();
+            assert!(faults.len() == 1 && faults[0].contains(told), "{form} {wrong}: {faults:?}");
+        }
+    }
+}
+
+#[test]
 fn texts_alone_end_no_codes() {
     let world = World::new();
     let before = world.import(Taxonomy::Taric, None, false, &[("a.csv", EU_DE)]).expect("a list");
