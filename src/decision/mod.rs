@@ -11,6 +11,7 @@ use chrono::NaiveDate;
 use crate::classify::{Classifier, Evidence, LanguageText, ModelError, ModelInfo, ProductText, Ranking, Scored};
 use crate::domain::assignment::{Status, Strategy};
 use crate::domain::customs_codes::{self, CodeEvidence};
+use crate::domain::sides;
 use crate::domain::{ClassCode, Details, ProductClass, Segment, Taxonomy};
 use crate::reference::Reference;
 
@@ -121,10 +122,10 @@ impl Engine {
         let mut ranking = None;
         let mut decide = |taxonomy: &Taxonomy| {
             if let Some(evidence) = self.codes(details, *taxonomy) {
-                return self.verdict(*taxonomy, evidence.code, Strategy::CustomsCode, evidence.confidence, today);
+                return self.by_codes(details, *taxonomy, &evidence, today);
             }
             let ranking = ranking.get_or_insert_with(|| classifier.rank(&text(details)));
-            self.read_text(&classifier, ranking, *taxonomy, today)
+            self.by_text(details, &classifier, ranking, *taxonomy, today)
         };
         taxonomies.iter().map(&mut decide).collect()
     }
@@ -143,8 +144,8 @@ impl Engine {
         let ranking = classifier.rank(&text);
         let codes = self.codes(details, taxonomy);
         let verdict = match &codes {
-            Some(evidence) => self.verdict(taxonomy, evidence.code, Strategy::CustomsCode, evidence.confidence, today),
-            None => self.read_text(&classifier, &ranking, taxonomy, today),
+            Some(evidence) => self.by_codes(details, taxonomy, evidence, today),
+            None => self.by_text(details, &classifier, &ranking, taxonomy, today),
         };
         let given = codes.as_ref().map(|evidence| {
             let code = digits.map_or(evidence.code, |digits| evidence.code.prefix(digits));
@@ -194,15 +195,29 @@ impl Engine {
         customs_codes::evidence(details.customs_codes.as_ref()?, self.reference.nomenclature(taxonomy))
     }
 
-    fn read_text(&self, classifier: &Classifier, ranking: &Ranking, taxonomy: Taxonomy, today: NaiveDate) -> Verdict {
+    fn by_codes(&self, details: &Details, taxonomy: Taxonomy, evidence: &CodeEvidence, today: NaiveDate) -> Verdict {
+        self.verdict(details, taxonomy, evidence.code, Strategy::CustomsCode, evidence.confidence, today)
+    }
+
+    fn by_text(
+        &self,
+        details: &Details,
+        classifier: &Classifier,
+        ranking: &Ranking,
+        taxonomy: Taxonomy,
+        today: NaiveDate,
+    ) -> Verdict {
         match classifier.decide(ranking) {
-            Some(decided) => self.verdict(taxonomy, decided.code, Strategy::Description, decided.confidence, today),
+            Some(decided) => {
+                self.verdict(details, taxonomy, decided.code, Strategy::Description, decided.confidence, today)
+            }
             None => Verdict::default(),
         }
     }
 
     fn verdict(
         &self,
+        details: &Details,
         taxonomy: Taxonomy,
         code: ClassCode,
         strategy: Strategy,
@@ -212,9 +227,20 @@ impl Engine {
         let nomenclature = self.reference.nomenclature(taxonomy);
         // The classifier knows the Harmonized System; an operator's own taxonomy may lack a class of it.
         let Some(code) = nomenclature.canonical(code) else { return Verdict::default() };
-        let class = ProductClass::plain(code);
+        let class = ProductClass { code, segment: self.side(details, taxonomy, code) };
         let sufficient = self.is_sufficient(taxonomy, class, today);
         Verdict { found: Some(Found { class, strategy, confidence, sufficient }) }
+    }
+
+    /// The side of a partial VAT rule that the names and tags of a product settle. Descriptions are not asked: they speak
+    /// of other goods and of people who are not the buyers.
+    fn side(&self, details: &Details, taxonomy: Taxonomy, code: ClassCode) -> Segment {
+        let named = self.reference.vat.segments(taxonomy, code);
+        let segments: Vec<Segment> = named.iter().map(|named| named.segment).collect();
+        let texts = details.languages().flat_map(|(_, texts)| {
+            texts.product_name.as_deref().into_iter().chain(texts.product_tags.iter().flatten().map(String::as_str))
+        });
+        sides::settle(code, &segments, texts)
     }
 }
 

@@ -17,6 +17,7 @@ pub mod merge_patch;
 pub mod nomenclature;
 pub mod product;
 pub mod product_class;
+pub mod sides;
 pub mod validation;
 pub mod vat;
 

@@ -29,6 +29,25 @@ async fn a_classification_decides_as_auto_assignment_does_and_stores_nothing() {
 }
 
 #[tokio::test]
+async fn the_words_of_a_product_settle_the_side_of_a_partial_rule() {
+    let app = App::start().await;
+    let item = |name: &str| json!({"languageAttributes": {"en": {"productName": name}}, "customsCodes": {"ukgtCode": "6109100010"}});
+    let names = ["Men's T-shirt", "T-shirt, age 3-4", "T-shirt for boys"];
+    let items: Vec<Value> = names.iter().map(|name| item(name)).collect();
+    let answer = app.post("/classifications", json!({"taxonomy": "UKGT", "items": items})).await.expect(200).body;
+    let told: Vec<String> = (0..names.len())
+        .map(|index| {
+            let decision = &answer["items"][index]["decision"];
+            format!("{} {}", decision["productClass"].as_str().unwrap_or_default(), decision["assignmentStatus"])
+        })
+        .collect();
+    assert_eq!(
+        told,
+        ["6109100010-02-000 \"ASSIGNED\"", "6109100010-03-000 \"ASSIGNED\"", "6109100010-00-000 \"REJECTED\"",]
+    );
+}
+
+#[tokio::test]
 async fn candidates_are_distinct_at_the_depth_asked_for() {
     let app = App::start().await;
     let item = json!({"languageAttributes": {"de": {"productName": "Socken aus Baumwolle"}}});
