@@ -10,6 +10,11 @@ MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM
 SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG \
 UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW";
 
+/// Every assigned code, in order.
+pub fn all() -> impl Iterator<Item = &'static str> {
+    CODES.split(' ')
+}
+
 /// Whether the text is an assigned code, in capitals.
 pub fn is_known(code: &str) -> bool {
     code.len() == 2 && CODES.split(' ').any(|known| known == code)

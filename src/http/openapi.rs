@@ -1,5 +1,7 @@
 //! The OpenAPI document, made from the handlers, and the page that shows it.
 
+mod inputs;
+
 use std::sync::OnceLock;
 
 use axum::Router;
@@ -71,6 +73,7 @@ pub(super) fn document() -> &'static Document {
     static DOCUMENT: OnceLock<Document> = OnceLock::new();
     DOCUMENT.get_or_init(|| {
         let mut api = Api::openapi();
+        inputs::narrow(&mut api);
         add_local_products(&mut api);
         for (path, item) in &mut api.paths.paths {
             for (method, operation) in operations(item) {

@@ -14,9 +14,6 @@ use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::state::AppState;
 
-/// Classes of an answer when `size` is absent, and at most.
-const MAX_CLASSES: usize = 1_000;
-
 /// The taxonomy that a path names.
 pub(super) fn taxonomy(name: &str) -> Result<Taxonomy, ApiError> {
     Taxonomy::from_name(name).ok_or_else(|| {
@@ -128,7 +125,7 @@ pub(super) async fn product_classes(
     Path(name): Path<String>,
     params: Params,
 ) -> Result<Json<ClassList>, ApiError> {
-    let size = params.size()?.min(MAX_CLASSES);
+    let size = params.size()?;
     let query = params.one("query")?.map(str::trim).filter(|query| !query.is_empty());
     let under = match params.one("under")? {
         None => None,
