@@ -13,6 +13,7 @@ use futures::TryStreamExt;
 use serde::Deserialize;
 use sqlx::postgres::PgPoolOptions;
 use vat_classification::domain::{ClassCode, ProductClass};
+use vat_classification::embedded_postgres::EmbeddedPostgres;
 
 /// Words of a description that are kept: what follows says little about what the good is.
 const MAX_DESCRIPTION_WORDS: usize = 60;
@@ -28,9 +29,12 @@ const APPROVED: &str = "select a.product_class, p.details->'languageAttributes'
 /// Options of `export-reviewed`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// URL of the database of the service.
+    /// PostgreSQL of the service; without it the private one in the data directory.
     #[arg(long, env = "DATABASE_URL", hide_env_values = true)]
-    pub(crate) database_url: String,
+    pub(crate) database_url: Option<String>,
+    /// Data directory of the service.
+    #[arg(long, env = "DATA_DIR", default_value = "./data")]
+    pub(crate) data_dir: PathBuf,
     /// Where the rows are written.
     #[arg(long)]
     pub(crate) out: PathBuf,
@@ -50,7 +54,17 @@ type Sections = BTreeMap<(ClassCode, &'static str), BTreeSet<String>>;
 /// Reads the approved assignments and writes them as rows.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let sections = runtime.block_on(approved(&options.database_url))?;
+    let sections = runtime.block_on(async {
+        match &options.database_url {
+            Some(url) => approved(url).await,
+            None => {
+                let private = EmbeddedPostgres::start(&options.data_dir).await?;
+                let sections = approved(&private.url()).await;
+                private.stop().await;
+                sections
+            }
+        }
+    })?;
     write(&options.out, &sections)?;
     let rows: usize = sections.values().map(BTreeSet::len).sum();
     eprintln!("{}: {rows} rows under {} codes and languages", options.out.display(), sections.len());

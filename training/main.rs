@@ -9,6 +9,8 @@ mod fit;
 mod import_nomenclature;
 mod labels;
 
+use std::process::ExitCode;
+
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
@@ -36,8 +38,18 @@ enum Command {
     Compare(compare::Options),
 }
 
-fn main() -> Result<()> {
-    match Arguments::parse().command {
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
         Command::CheckCorpus(options) => check::run(&options),
         Command::Fit(options) => fit::run(&options),
         Command::Evaluate(options) => evaluate::run(&options),

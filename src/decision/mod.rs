@@ -8,7 +8,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use chrono::NaiveDate;
 
-use crate::classify::{Classifier, Evidence, LanguageText, ModelError, ModelInfo, ProductText, Ranking, Scored};
+use crate::classify::{
+    Classifier, Evidence, LanguageText, ModelError, ModelInfo, Neighbour, ProductText, Ranking, Scored,
+};
 use crate::domain::assignment::{Status, Strategy};
 use crate::domain::customs_codes::{self, CodeEvidence};
 use crate::domain::sides;
@@ -17,6 +19,9 @@ use crate::reference::Reference;
 
 /// Most words that are told for a candidate.
 pub const MAX_EVIDENCE_WORDS: usize = 8;
+
+/// Most rows of the corpus that are told for a candidate.
+pub const MAX_SIMILAR_ROWS: usize = 3;
 
 /// A class found, and why.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -170,6 +175,11 @@ impl Engine {
         }
         candidates.truncate(limit);
         Explained { verdict, codes, candidates }
+    }
+
+    /// The rows of the corpus below a class that resemble a product most.
+    pub fn similar(&self, details: &Details, code: ClassCode) -> Vec<Neighbour> {
+        self.classifier.load().nearest(&text(details), code, MAX_SIMILAR_ROWS)
     }
 
     /// The class that a client means: known to the taxonomy, in its canonical form, with a segment that it has.

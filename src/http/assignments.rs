@@ -340,7 +340,7 @@ async fn answer(
         let product =
             state.store.product(caller.account, ShopId::from_stored(record.shop_id), &record.product_id).await?;
         let explained = state.engine.explain(&product.details, record.taxonomy(), None, CANDIDATES_SHOWN, today);
-        listed = Some(candidate_list(&state.engine, record.taxonomy(), explained));
+        listed = Some(candidate_list(&state.engine, record.taxonomy(), &product.details, explained));
     }
     let vat_rates = match record.class() {
         Some(class) if embeds.vat_rates => Some(country_rates(state, record.taxonomy(), class)),

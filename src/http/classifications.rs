@@ -115,6 +115,17 @@ pub(super) struct CandidateAnswer {
     path: Vec<PathStep>,
     /// The words, or the customs code, that spoke for it, the strongest first.
     evidence: Vec<EvidenceAnswer>,
+    /// Texts under it that the model was trained on and that resemble the product, where an assignment shows them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    similar: Vec<SimilarAnswer>,
+}
+
+/// A text that the model was trained on.
+#[derive(Serialize, ToSchema)]
+pub(super) struct SimilarAnswer {
+    text: String,
+    /// 0 to 1.
+    similarity: f64,
 }
 
 /// A name in both languages.
@@ -189,7 +200,18 @@ pub(super) fn path(engine: &Engine, taxonomy: Taxonomy, code: ClassCode) -> Vec<
     steps.map(step).collect()
 }
 
-fn candidate_answers(engine: &Engine, taxonomy: Taxonomy, explained: &Explained, paths: bool) -> Vec<CandidateAnswer> {
+fn similar(engine: &Engine, details: &Details, code: ClassCode) -> Vec<SimilarAnswer> {
+    let rows = engine.similar(details, code).into_iter();
+    rows.map(|row| SimilarAnswer { text: row.text, similarity: rounded(row.similarity) }).collect()
+}
+
+/// The candidates; for the product of an assignment with the path of each and the texts that resemble it.
+fn candidate_answers(
+    engine: &Engine,
+    taxonomy: Taxonomy,
+    explained: &Explained,
+    product: Option<&Details>,
+) -> Vec<CandidateAnswer> {
     let word = |evidence: &Evidence| EvidenceAnswer { word: evidence.word.clone(), weight: rounded(evidence.weight) };
     let answer = |candidate: &Candidate| {
         let path = path(engine, taxonomy, candidate.code);
@@ -198,18 +220,24 @@ fn candidate_answers(engine: &Engine, taxonomy: Taxonomy, explained: &Explained,
             product_class_code: candidate.code.to_string(),
             confidence: rounded(candidate.confidence),
             labels: LabelsAnswer { de, en },
-            path: if paths { path } else { Vec::new() },
+            path: if product.is_some() { path } else { Vec::new() },
             evidence: candidate.evidence.iter().map(word).collect(),
+            similar: product.map(|details| similar(engine, details, candidate.code)).unwrap_or_default(),
         }
     };
     explained.candidates.iter().map(answer).collect()
 }
 
 /// The candidates of an assignment.
-pub(super) fn candidate_list(engine: &Engine, taxonomy: Taxonomy, explained: Explained) -> CandidateList {
+pub(super) fn candidate_list(
+    engine: &Engine,
+    taxonomy: Taxonomy,
+    product: &Details,
+    explained: Explained,
+) -> CandidateList {
     let field = |field: &str| format!("productDetails.customsCodes.{field}");
     CandidateList {
-        candidates: candidate_answers(engine, taxonomy, &explained, true),
+        candidates: candidate_answers(engine, taxonomy, &explained, Some(product)),
         model: model(engine),
         customs_code_reason: explained.codes.map(|codes| CodeReason {
             field: field(codes.field),
@@ -293,7 +321,7 @@ pub(super) async fn classify(
                     class: ClassFields::new(taxonomy, found.map(|found| found.class), found.is_some()),
                     confidence: found.map(|found| rounded(found.confidence)),
                 },
-                candidates: candidate_answers(&engine, taxonomy, &explained, false),
+                candidates: candidate_answers(&engine, taxonomy, &explained, None),
             }
         };
         ClassificationAnswer { items: items.into_iter().map(answer).collect(), model: model(&engine) }

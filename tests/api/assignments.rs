@@ -196,6 +196,11 @@ async fn an_assignment_embeds_events_candidates_and_rates() {
         "{best}"
     );
     assert!(best["evidence"][0]["word"].is_string() && all["model"]["version"].is_string());
+    let similar = best["similar"].as_array().expect("texts that resemble the product");
+    assert!((1..=3).contains(&similar.len()), "{best}");
+    let likeness = |row: &Value| row["similarity"].as_f64().expect("a similarity");
+    assert!(similar.windows(2).all(|pair| likeness(&pair[0]) >= likeness(&pair[1])), "{best}");
+    assert!(similar[0]["text"].as_str().is_some_and(|text| text.to_lowercase().contains("socke")), "{best}");
     assert!(all["events"].is_array());
     app.get(&format!("/assignments/UKGT/{uuid}")).await.expect(404);
     app.get("/assignments/TARIC/not-a-uuid").await.expect(404);

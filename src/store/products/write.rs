@@ -12,7 +12,7 @@ use crate::domain::assignment::Status;
 use crate::domain::validation::{self, Declarations};
 use crate::domain::{Details, Fault, Product, ProductId, ShopId, Taxonomy};
 use crate::store::accounts::Caller;
-use crate::store::journal::{self, Entry, new_uuid, stored_taxonomy, taxonomy_from_stored};
+use crate::store::journal::{self, Entry, new_uuid, taxonomy_from_stored};
 use crate::store::products::{ProductRecord, unknown_product};
 use crate::store::{Store, StoreError, Tx, attributes, auto_queue, pictures, quota, with_retries};
 
@@ -426,7 +426,6 @@ fn creation_entries<'a>(entries: &mut Vec<Entry<'a>>, caller: &'a Caller, shop: 
     let product = (key, id, shop.stored());
     entries.push(product_entry(product, "PRODUCT_CREATED", &caller.user, 1));
     for taxonomy in Taxonomy::ALL {
-        debug_assert_eq!(taxonomy_from_stored(stored_taxonomy(taxonomy)), taxonomy);
         let created = product_entry(product, "CREATE", &caller.user, 0);
         entries.push(Entry { taxonomy: Some(taxonomy), status: Some(Status::Unassigned.name()), ..created });
     }
