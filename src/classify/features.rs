@@ -14,13 +14,15 @@ use super::text::{Quantity, Token, TokenKind, Tokens};
 use super::words::{Language, Role, role};
 
 /// Version of the features; a model made with another one is refused.
-pub const FEATURE_VERSION: u32 = 1;
+pub const FEATURE_VERSION: u32 = 2;
 
 /// Weight of a word in its own place.
 const WORD: f32 = 1.0;
 /// Weight of the last part of a compound, and of the parts before it.
 const HEAD_PART: f32 = 0.9;
 const OTHER_PART: f32 = 0.5;
+/// Weight of the known end of a word that is unknown as a whole and does not fall apart.
+const KNOWN_END: f32 = 0.7;
 /// Weight of two neighbours in joint spelling.
 const JOINT: f32 = 0.7;
 /// Weight of the marks of the naming phrase's first and last word.
@@ -32,7 +34,7 @@ const QUANTITY: f32 = 0.4;
 /// Weight of a word that is no evidence by itself.
 const VAGUE: f32 = 0.4;
 /// Words of a description after which the weight of further ones has halved.
-const DESCRIPTION_HALF_LIFE: f32 = 20.0;
+const DESCRIPTION_HALF_LIFE: f32 = 40.0;
 /// Most words that are read of one piece of text.
 const MAX_WORDS: usize = 200;
 /// Most tags that are read.
@@ -307,6 +309,12 @@ impl Extractor {
                 features.push(make(key, weight * if index == last { HEAD_PART } else { OTHER_PART }, Kind::Part));
             }
         } else if self.infos[at].is_none() {
+            if let Some(from) = lexicon.known_end(word) {
+                let end = &word[from..];
+                let language = lexicon.get(end).map_or(walk.language, |info| stem_language_of(info, walk.language));
+                let key = SPACE_WORD.bytes_of(self.stem(language, end).as_bytes()).finish();
+                features.push(make(key, weight * KNOWN_END, Kind::Part));
+            }
             let start = self.strange.len();
             self.strange.push_str(word);
             self.strange_words.push((feature, start, self.strange.len()));

@@ -14,6 +14,15 @@ const MAX_PARTS: usize = 4;
 const MIN_PART_COUNT: u32 = 2;
 /// A three-letter part must be a common word.
 const MIN_SHORT_PART_COUNT: u32 = 20;
+/// Shortest part that may have lost its last "e" in a compound, as in `Schulranzen` of `Schule`.
+const MIN_ELIDED_PART: usize = 4;
+/// How often the whole word must stand alone for such a part to count.
+const MIN_ELIDED_COUNT: u32 = 4;
+/// Shortest end of an unknown word that is read as its head, and letters that must stand before it.
+const MIN_KNOWN_END: usize = 4;
+const MIN_BEFORE_END: usize = 3;
+/// How often that end must stand alone in the corpus.
+const MIN_END_COUNT: u32 = 5;
 /// Linking elements between the parts of a German compound; the empty one first.
 const LINKS: [&[u8]; 6] = [b"", b"s", b"n", b"en", b"es", b"er"];
 
@@ -144,9 +153,27 @@ impl<'a> Lexicon<'a> {
     }
 
     fn part_count(&self, hash: Hash, len: usize) -> Option<u32> {
-        let info = WordInfo::unpack(self.table.get(hash.finish())?);
+        let Some(info) = self.table.get(hash.finish()).map(WordInfo::unpack) else {
+            return self.elided_count(hash, len);
+        };
         let enough = if len == MIN_PART { MIN_SHORT_PART_COUNT } else { MIN_PART_COUNT };
         (info.count >= enough).then_some(info.count)
+    }
+
+    /// Count of a German word that is the part with an "e" behind it; halved, since it is a little less likely.
+    fn elided_count(&self, part: Hash, len: usize) -> Option<u32> {
+        if len < MIN_ELIDED_PART {
+            return None;
+        }
+        let info = WordInfo::unpack(self.table.get(part.bytes_of(b"e").finish())?);
+        (info.german && info.count >= MIN_ELIDED_COUNT).then_some(info.count.div_ceil(2))
+    }
+
+    /// Where the longest known end of an unknown folded word begins: `Xyloschrank` is a `schrank` at least.
+    pub fn known_end(&self, word: &str) -> Option<usize> {
+        let last = word.len().checked_sub(MIN_KNOWN_END).filter(|_| word.is_ascii())?;
+        (MIN_BEFORE_END..=last)
+            .find(|&from| self.get(&word[from..]).is_some_and(|info| info.count >= MIN_END_COUNT && !info.vague))
     }
 }
 
@@ -177,7 +204,10 @@ mod tests {
 
     #[test]
     fn compounds_fall_into_known_parts_with_the_head_last() {
-        let words = ["damen", "leder", "jacke", "kueche", "kuechen", "maschine", "arbeit", "schuhe", "tooth", "brush"];
+        let words = [
+            "damen", "leder", "jacke", "kueche", "kuechen", "maschine", "arbeit", "schuhe", "tooth", "brush", "schule",
+            "ranzen",
+        ];
         let info = WordInfo { german: true, count: 9, ..WordInfo::default() };
         let entries: Vec<(u64, u32)> = words.iter().map(|word| (word_key(word), info.pack())).collect();
         let bytes = table::build(entries.into_iter());
@@ -187,6 +217,7 @@ mod tests {
             ("kuechenmaschine", "kuechen maschine"),
             ("arbeitsschuhe", "arbeit schuhe"),
             ("toothbrush", "tooth brush"),
+            ("schulranzen", "schul ranzen"),
             ("maschine", ""),
             ("lederxyz", ""),
         ] {
@@ -194,6 +225,9 @@ mod tests {
             lexicon.split(word, &mut parts);
             let found: Vec<&str> = parts.iter().map(|&(from, end)| &word[from..end]).collect();
             assert_eq!(found.join(" "), expected, "{word}");
+        }
+        for (word, expected) in [("xqlederjacke", Some("jacke")), ("xyzmaschine", Some("maschine")), ("xjacke", None)] {
+            assert_eq!(lexicon.known_end(word).map(|from| &word[from..]), expected, "{word}");
         }
     }
 }

@@ -4,8 +4,9 @@ use super::features::{Extractor, Feature, Field, Kind};
 use super::model::Model;
 use super::{ProductText, spelling};
 
-/// Weight of tags and description together, beside a name.
-const REST: f32 = 0.6;
+/// Weight of tags and description together, beside a name. Of 0.3, 0.6, 1 and 1.4 the one that finds most headings of
+/// shop listings; many names are a brand and a model number.
+const REST: f32 = 1.0;
 /// Rarity that an unknown word is taken to have: it shortens what is known of a text.
 const UNKNOWN_RARITY: f32 = 1.0;
 /// Weight of all character n-grams of an unknown word together, beside a known word.

@@ -9,12 +9,15 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 /// Version of folding and tokens; a model made with another one is refused.
-pub const TEXT_VERSION: u32 = 1;
+pub const TEXT_VERSION: u32 = 2;
 
 /// Longest text that is read, in bytes; the rest of a longer one is not looked at.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
 /// Longest word that is looked at, in bytes of its folded form; longer runs are no words of a language.
 const MAX_WORD_BYTES: usize = 64;
+
+/// How spreadsheets export the end of a line inside a cell (`_x000d_`), without its underscores; a break, not a word.
+const SPREADSHEET_LINE_END: &str = "x000d";
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -201,6 +204,11 @@ impl Scanner<'_> {
     }
 
     fn push(&mut self, start: usize, end: usize, source: (usize, usize), kind: TokenKind) {
+        if &self.tokens.folded[start..end] == SPREADSHEET_LINE_END {
+            self.tokens.folded.truncate(start);
+            self.after_break = true;
+            return;
+        }
         self.tokens.list.push(Token { start, end, source, kind, after_break: self.after_break });
         self.after_break = false;
     }
@@ -340,6 +348,7 @@ mod tests {
             ("30 x 40 cm", "# x #m8"),
             ("Monitor 27\"", "monitor #m9"),
             ("3x Socken", "# socken"),
+            ("bolt_x000d_ nut", "bolt nut"),
             ("", ""),
             ("—!?", ""),
         ] {

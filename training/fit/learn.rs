@@ -17,11 +17,11 @@ use crate::corpus::Random;
 pub(crate) type Node = u16;
 
 /// Rounds over all rows.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 6;
 /// Rows whose gradients are computed from the same weights.
 const BATCH: usize = 256;
 /// Step of a weight whose gradients were small so far.
-const STEP: f32 = 1.0;
+const STEP: f32 = 0.5;
 /// Scale of the profile at the beginning.
 const PROFILE_SCALE: f32 = 12.0;
 /// Exponent by which the number of rows damps the profile of a class.

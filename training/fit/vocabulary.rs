@@ -30,6 +30,9 @@ const MIN_GRAM_LINES: u32 = 3;
 /// Headings in which a character n-gram may stand at most; commoner ones say little and cost much.
 const MAX_GRAM_HEADINGS: usize = 80;
 
+/// Least weight of a feature that stands everywhere.
+const MIN_RARITY: f32 = 0.1;
+
 /// Words with what is known of them.
 pub(crate) type Words = BTreeMap<String, WordInfo>;
 
@@ -81,6 +84,15 @@ struct Seen {
     kind: Option<Kind>,
 }
 
+impl Seen {
+    /// Weight of the feature by the number of headings in which it stands, of `all`, and of lines: a word of one line may
+    /// stand there by accident.
+    fn rarity(&self, all: f32) -> f32 {
+        let lines = self.lines as f32;
+        (all / (self.headings.len() as f32 + 0.5)).ln().max(MIN_RARITY) * (lines / (lines + 1.0)).sqrt()
+    }
+}
+
 impl Vocabulary {
     /// Chooses features from the samples.
     pub(crate) fn choose(samples: &[&Sample], lexicon: &[u8]) -> Option<Vocabulary> {
@@ -125,8 +137,7 @@ impl Vocabulary {
                 }
         };
         let kept = seen.into_iter().filter(|(_, seen)| keep(seen));
-        let mut features: Vec<(u64, f32)> =
-            kept.map(|(key, seen)| (key, (all / (seen.headings.len() as f32 + 0.5)).ln().max(0.1))).collect();
+        let mut features: Vec<(u64, f32)> = kept.map(|(key, seen)| (key, seen.rarity(all))).collect();
         features.sort_unstable_by_key(|&(key, _)| key);
         Some(Vocabulary { features })
     }
