@@ -6,6 +6,8 @@ mod support;
 mod agreement;
 #[path = "search/catalogue.rs"]
 mod catalogue;
+#[path = "search/deadline.rs"]
+mod deadline;
 #[path = "search/feeding.rs"]
 mod feeding;
 #[path = "search/fixture.rs"]
