@@ -14,3 +14,5 @@ mod feeding;
 mod fixture;
 #[path = "search/proxy.rs"]
 mod proxy;
+#[path = "search/tls.rs"]
+mod tls;
