@@ -6,9 +6,13 @@ mod support;
 mod agreement;
 #[path = "search/catalogue.rs"]
 mod catalogue;
+#[path = "search/deadline.rs"]
+mod deadline;
 #[path = "search/feeding.rs"]
 mod feeding;
 #[path = "search/fixture.rs"]
 mod fixture;
 #[path = "search/proxy.rs"]
 mod proxy;
+#[path = "search/tls.rs"]
+mod tls;

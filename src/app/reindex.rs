@@ -36,6 +36,8 @@ async fn rebuild(engine: &Engine) -> anyhow::Result<()> {
         })
         .await?;
     bar.finish();
+    println!("The index answers searches; now it is made small.");
+    engine.compact().await?;
     Ok(())
 }
 

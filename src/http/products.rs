@@ -21,6 +21,7 @@ use crate::http::error::ApiError;
 use crate::http::links::{self, Links};
 use crate::http::params::Params;
 use crate::http::state::AppState;
+use crate::search::Search;
 use crate::store::accounts::Caller;
 use crate::store::pages::{Page, Position};
 use crate::store::products::{NewProduct, ProductRecord};
@@ -283,10 +284,16 @@ async fn search(
     at: &Position<String>,
     size: usize,
 ) -> Result<Page<ProductRecord>, ApiError> {
-    let found = state
-        .search
-        .page(caller.account, shop.stored(), criteria, product_ids, at, size, state.search_deadline)
-        .await?;
+    let search = Search {
+        account: caller.account,
+        shop: shop.stored(),
+        criteria,
+        product_ids,
+        position: at,
+        size,
+        deadline: state.search_deadline,
+    };
+    let found = state.search.page(&search).await?;
     let items = state.store.products_by_key(caller.account, &found.items).await?;
     Ok(Page { items, more_after: found.more_after, more_before: found.more_before })
 }

@@ -163,7 +163,15 @@ impl Feeder {
                 tracing::info!(done, total, "the search index is being built");
             }
         };
-        self.engine.ensure(&report).await?;
+        if self.engine.ensure(&report).await? {
+            let engine = self.engine.clone();
+            // Changes are not kept waiting for it, and nothing is lost where the service ends before it does.
+            tokio::spawn(async move {
+                if let Err(error) = engine.compact().await {
+                    tracing::warn!(%error, "the new search index stays larger than it need be");
+                }
+            });
+        }
         self.ready = true;
         Ok(())
     }

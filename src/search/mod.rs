@@ -9,10 +9,8 @@ mod verify;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use crate::domain::filter::Criteria;
-use crate::store::pages::{Page, Position};
+use crate::store::pages::Page;
 use crate::store::search::{Change, Claim, FilterError, IndexRecord, Outcome};
 use crate::store::{Store, StoreError};
 
@@ -20,6 +18,7 @@ use self::elasticsearch::standing;
 pub use self::elasticsearch::{ElasticError, Elasticsearch, Standing};
 
 pub(crate) use self::elasticsearch::pause;
+pub use crate::store::search::Search;
 pub use settings::Settings;
 pub use verify::{Difference, Verified};
 
@@ -105,38 +104,20 @@ impl Engine {
         }
     }
 
-    /// Keys of a page of products that satisfy criteria, in the order of their ids; of all or of those named.
-    ///
-    /// `shop` is the stored number, 0 for global products. Answers or fails within the deadline.
+    /// Keys of a page of products that satisfy criteria, in the order of their ids. Answers or fails within the deadline.
     ///
     /// # Errors
     /// [`SearchError::TooSlow`] and [`SearchError::Unavailable`] are 503 to a client.
-    #[allow(clippy::too_many_arguments)]
-    pub async fn page(
-        &self,
-        account: i64,
-        shop: i64,
-        criteria: &Criteria,
-        product_ids: Option<&[String]>,
-        position: &Position<String>,
-        size: usize,
-        deadline: Duration,
-    ) -> Result<Page<i64>, SearchError> {
+    pub async fn page(&self, search: &Search<'_>) -> Result<Page<i64>, SearchError> {
         match self {
             Engine::Postgres(postgres) => {
                 postgres.require_ready().await?;
-                let found = postgres
-                    .store
-                    .filter_products(account, shop, criteria, product_ids, position, size, deadline)
-                    .await;
-                found.map_err(|error| match error {
+                postgres.store.filter_products(search).await.map_err(|error| match error {
                     FilterError::TooSlow => SearchError::TooSlow,
                     FilterError::Database(error) => SearchError::Internal(error.to_string()),
                 })
             }
-            Engine::Elasticsearch(elastic) => {
-                elastic.page(account, shop, criteria, product_ids, position, size, deadline).await
-            }
+            Engine::Elasticsearch(elastic) => elastic.page(search).await,
         }
     }
 
@@ -162,16 +143,29 @@ impl Engine {
         self.rebuild_if(|_| true, progress).await
     }
 
-    /// Rebuilds the index where there is none of this version.
+    /// Rebuilds the index where there is none of this version, and tells whether it has.
     ///
     /// # Errors
     /// [`EngineError::Busy`] while another service does, [`EngineError::Newer`] where a later version has made it.
-    pub async fn ensure(&self, progress: &Progress<'_>) -> Result<(), EngineError> {
+    pub async fn ensure(&self, progress: &Progress<'_>) -> Result<bool, EngineError> {
         match self.standing().await? {
-            Standing::Ready => Ok(()),
+            Standing::Ready => Ok(false),
             Standing::Newer => Err(EngineError::Newer),
             // Another service may have done it by the time we have the right to.
-            Standing::Missing => self.rebuild_if(|standing| standing == Standing::Missing, progress).await,
+            Standing::Missing => {
+                self.rebuild_if(|standing| standing == Standing::Missing, progress).await.map(|()| true)
+            }
+        }
+    }
+
+    /// Makes an index small that was just built. Takes minutes for a million products; searches and writes go on.
+    ///
+    /// # Errors
+    /// When the engine fails; the index is then as good, and larger.
+    pub async fn compact(&self) -> Result<(), EngineError> {
+        match self {
+            Engine::Postgres(_) => Ok(()),
+            Engine::Elasticsearch(elastic) => elastic.compact().await,
         }
     }
 

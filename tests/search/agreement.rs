@@ -4,11 +4,11 @@ use rayon::prelude::*;
 use serde_json::json;
 use vat_classification::domain::filter::Criteria;
 use vat_classification::domain::{Details, ShopId};
-use vat_classification::search::Engine;
+use vat_classification::search::{Engine, Search};
 use vat_classification::store::pages::Position;
 
 use crate::catalogue::{self, Random};
-use crate::fixture::{DEADLINE, Fixture, criteria, details};
+use crate::fixture::{Fixture, criteria, details};
 
 /// How many random criteria are tried; `SEARCH_CRITERIA` names another number.
 const CRITERIA: usize = 2_000;
@@ -85,11 +85,10 @@ async fn pages_go_forwards_and_backwards_in_code_point_order() {
 
         let named = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<String>>();
         for (ids, count) in [(named(&["a", "b", "nobody"]), 2), (named(&[]), 0)] {
-            let page =
-                engine.page(fixture.caller.account, 0, &things, Some(&ids), &Position::Start, 50, DEADLINE).await;
+            let page = engine.page(&Search { product_ids: Some(&ids), ..fixture.search(&things) }).await;
             assert_eq!(page.expect("a page").items.len(), count);
         }
-        let other = engine.page(fixture.caller.account + 1, 0, &things, None, &Position::Start, 50, DEADLINE).await;
+        let other = engine.page(&Search { account: fixture.caller.account + 1, ..fixture.search(&things) }).await;
         assert!(other.expect("a page").items.is_empty(), "another account's products are never found");
     }
 }

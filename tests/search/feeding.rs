@@ -11,8 +11,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use vat_classification::domain::{Details, ShopId};
 use vat_classification::jobs::projection;
-use vat_classification::search::{Engine, EngineError, SearchError};
-use vat_classification::store::pages::Position;
+use vat_classification::search::{Engine, EngineError, Search, SearchError};
 
 use crate::fixture::{Fixture, criteria, details};
 use crate::proxy::{Mode, Proxy};
@@ -39,10 +38,8 @@ async fn until_found(fixture: &Fixture, engine: &Engine, name: &str, ids: &[&str
     let criteria = criteria(json!({"productName": name, "languageKey": "en"}));
     let begin = Instant::now();
     loop {
-        let found = engine
-            .page(fixture.caller.account, 0, &criteria, None, &Position::Start, 100, VISIBLE)
-            .await
-            .map(|page| page.items);
+        let search = Search { size: 100, deadline: VISIBLE, ..fixture.search(&criteria) };
+        let found = engine.page(&search).await.map(|page| page.items);
         if let Ok(keys) = &found {
             let records = fixture.store.products_by_key(fixture.caller.account, keys).await.expect("products");
             if keys.len() == ids.len()
@@ -187,7 +184,7 @@ async fn without_elasticsearch_searches_fail_in_time_and_the_index_catches_up() 
             fixture.create(ShopId::GLOBAL, &[(format!("{round}-{i}"), named("thing"))]).await;
             wake.notify_one();
             let begin = Instant::now();
-            let found = engine.page(fixture.caller.account, 0, &things, None, &Position::Start, 50, deadline).await;
+            let found = engine.page(&Search { deadline, ..fixture.search(&things) }).await;
             let took = begin.elapsed();
             assert!(took < deadline + Duration::from_millis(200), "{mode:?}: {took:?}");
             match mode {
@@ -242,21 +239,4 @@ async fn a_product_that_cannot_be_indexed_is_set_aside() {
     fixture.create(ShopId::GLOBAL, &[("huge".to_owned(), named("thing"))]).await;
     until_found(&fixture, &engine, "thing", &["huge", "small"]).await;
     assert_eq!(fixture.store.search_parked().await.expect("a count"), 0);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_search_ends_at_its_deadline() {
-    let fixture = Fixture::new().await;
-    let product = details(json!({"languageAttributes": {"en": {"productDescription": "a b ".repeat(12_000)}}}));
-    let products: Vec<_> = (0..200).map(|i| (i.to_string(), product.clone())).collect();
-    fixture.create(ShopId::GLOBAL, &products).await;
-    let slow = criteria(json!({"keywords": format!("\"{}\"", "a   ".repeat(1_500))}));
-    for engine in [fixture.postgres(), fixture.elasticsearch().await] {
-        engine.rebuild(&|_, _| {}).await.expect("an index");
-        let begin = Instant::now();
-        let deadline = Duration::from_millis(20);
-        let found = engine.page(fixture.caller.account, 0, &slow, None, &Position::Start, 50, deadline).await;
-        assert!(matches!(found, Err(SearchError::TooSlow)), "{found:?}");
-        assert!(begin.elapsed() < Duration::from_millis(220), "{:?}", begin.elapsed());
-    }
 }

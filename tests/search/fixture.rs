@@ -6,7 +6,7 @@ use serde_json::Value;
 use vat_classification::domain::access::Plan;
 use vat_classification::domain::filter::Criteria;
 use vat_classification::domain::{Details, Product, ShopId};
-use vat_classification::search::{Engine, Settings};
+use vat_classification::search::{Engine, Search, Settings};
 use vat_classification::store::Store;
 use vat_classification::store::accounts::Caller;
 use vat_classification::store::pages::{Page, Position};
@@ -47,9 +47,19 @@ impl Fixture {
 
     /// Elasticsearch, with an index that no other test uses.
     pub(crate) fn elasticsearch_at(&self, url: &str) -> Engine {
+        self.engine(url, format!("test-{}", uuid::Uuid::new_v4().simple()))
+    }
+
+    /// Elasticsearch, and what the name of the index begins with.
+    pub(crate) async fn elasticsearch_with_prefix(&self) -> (Engine, String) {
+        let prefix = format!("test-{}", uuid::Uuid::new_v4().simple());
+        (self.engine(&support::elasticsearch().await, prefix.clone()), prefix)
+    }
+
+    fn engine(&self, url: &str, prefix: String) -> Engine {
         let settings = Settings {
             elasticsearch_url: Some(url.parse().expect("a URL")),
-            elasticsearch_index_prefix: format!("test-{}", uuid::Uuid::new_v4().simple()),
+            elasticsearch_index_prefix: prefix,
             ..Settings::default()
         };
         Engine::new(&settings, &self.store).expect("an engine")
@@ -82,6 +92,13 @@ impl Fixture {
         }
     }
 
+    /// A search for the first products, which may take as long as it likes.
+    pub(crate) fn search<'a>(&self, criteria: &'a Criteria) -> Search<'a> {
+        let account = self.caller.account;
+        let position = &Position::Start;
+        Search { account, shop: 0, criteria, product_ids: None, position, size: 50, deadline: DEADLINE }
+    }
+
     /// A page of ids.
     pub(crate) async fn page(
         &self,
@@ -91,8 +108,8 @@ impl Fixture {
         position: &Position<String>,
         size: usize,
     ) -> Page<String> {
-        let page = engine.page(self.caller.account, shop, criteria, None, position, size, DEADLINE).await;
-        let page = page.expect("a page");
+        let search = Search { shop, position, size, ..self.search(criteria) };
+        let page = engine.page(&search).await.expect("a page");
         let records = self.store.products_by_key(self.caller.account, &page.items).await.expect("products");
         let mut ids = records.into_iter().map(|record| record.product_id);
         page.map(|_| ids.next().expect("the product of a key"))

@@ -75,6 +75,11 @@ impl LanguageTexts {
             Field::Tags => self.tags.iter().collect(),
         }
     }
+
+    /// The description.
+    pub fn description(&self) -> Option<&Text> {
+        self.description.as_ref()
+    }
 }
 
 impl Text {

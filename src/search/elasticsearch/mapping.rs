@@ -2,17 +2,15 @@
 
 use serde_json::{Value as Json, json};
 
-use crate::domain::filter::{Document, Field};
-use crate::search::elasticsearch::lower::{ID_LANGUAGE, field_name};
+use crate::domain::filter::{Document, Field, LanguageTexts, Text};
+use crate::search::elasticsearch::lower::{DESCRIPTION, ID_LANGUAGE, NAME, TAG};
 use crate::search::elasticsearch::tokens;
 
 /// The version of the mapping and of the terms: an index of another version is rebuilt. To be raised whenever the
 /// mapping, the terms, or the normalisation of texts changes.
-pub(super) const MAPPING_VERSION: i32 = 1;
+pub(super) const MAPPING_VERSION: i32 = 2;
 /// Positions between the words of two texts: more than any phrase spans, since criteria have at most 8 KiB.
 const WORDS_GAP: usize = 10_000;
-/// Positions between the trigrams of two runs: they only ever follow each other at once.
-const GRAMS_GAP: usize = 1;
 /// How long a written document may be invisible to searches.
 pub(super) const REFRESH_INTERVAL: &str = "500ms";
 
@@ -27,13 +25,10 @@ pub(super) fn index_body() -> Json {
         // Milliseconds since 1970 at which a product was deleted.
         "removed_at": {"type": "long"},
         "id_parts": parts_property(),
-        "id_grams": positions_property(GRAMS_GAP),
     });
-    for field in Field::ALL {
-        let name = field_name(field);
+    for name in [NAME, DESCRIPTION, TAG] {
         properties[format!("{name}_parts")] = parts_property();
-        properties[format!("{name}_grams")] = positions_property(GRAMS_GAP);
-        properties[format!("{name}_words")] = positions_property(WORDS_GAP);
+        properties[format!("{name}_words")] = words_property();
     }
     json!({
         "settings": {
@@ -41,6 +36,9 @@ pub(super) fn index_body() -> Json {
             "number_of_replicas": 0,
             "refresh_interval": "-1",
             "translog.durability": "async",
+            // Pages come in the order of ids: a search that has enough of them ends.
+            "sort.field": "id",
+            "sort.order": "asc",
         },
         "mappings": {
             "dynamic": "strict",
@@ -60,14 +58,14 @@ pub(super) fn live_settings() -> Json {
     }})
 }
 
-/// Terms without positions. Terms that Lucene cannot hold do not occur: they have at most 28 characters.
+/// Terms without positions, separated by blanks. As the terms of an array they take half as long again to be indexed.
 fn parts_property() -> Json {
-    json!({"type": "keyword", "doc_values": false, "norms": false, "index_options": "docs"})
+    json!({"type": "text", "analyzer": "whitespace", "norms": false, "index_options": "docs"})
 }
 
-fn positions_property(gap: usize) -> Json {
+fn words_property() -> Json {
     json!({"type": "text", "analyzer": "whitespace", "norms": false, "index_options": "positions",
-        "position_increment_gap": gap})
+        "position_increment_gap": WORDS_GAP})
 }
 
 /// The owner of a document, as the filter on it has it.
@@ -84,16 +82,12 @@ pub(super) fn push_document(json: &mut Vec<u8>, document: &Document) {
     if let Some(country) = &document.country {
         object.string("country", country);
     }
-    let id = document.id_text.as_str();
-    object.list("id_parts", tokens::parts(std::iter::once(id)).into_iter(), ID_LANGUAGE);
-    if tokens::is_long(id) {
-        let mut grams = String::new();
-        tokens::push_grams(&mut grams, ID_LANGUAGE, id);
-        object.string("id_grams", &grams);
-    }
-    for field in Field::ALL {
-        push_field(&mut object, document, field);
-    }
+    let mut parts = String::new();
+    tokens::push_parts(&mut parts, ID_LANGUAGE, std::iter::once(document.id_text.as_str()));
+    object.string("id_parts", &parts);
+    push_field(&mut object, NAME, document, |texts| texts.texts(Field::Name));
+    push_field(&mut object, DESCRIPTION, document, |texts| texts.description().into_iter().collect());
+    push_field(&mut object, TAG, document, |texts| texts.texts(Field::Tags));
     object.end();
 }
 
@@ -104,40 +98,24 @@ pub(super) fn push_removal(json: &mut Vec<u8>, removed_at: i64) {
     object.end();
 }
 
-fn push_field(object: &mut Object<'_>, document: &Document, field: Field) {
-    let name = field_name(field);
-    let mut parts = object.open(&format!("{name}_parts"));
-    let (mut words, mut grams) = (Vec::new(), Vec::new());
+fn push_field(object: &mut Object<'_>, name: &str, document: &Document, of: fn(&LanguageTexts) -> Vec<&Text>) {
+    let (mut parts, mut words) = (String::new(), Vec::new());
     for texts in &document.languages {
         let language = texts.language.as_str();
-        let found = texts.texts(field);
-        for part in tokens::parts(found.iter().flat_map(|text| tokens::runs(&text.folded))) {
-            parts.item(language, part);
-        }
+        let found = of(texts);
+        tokens::push_parts(&mut parts, language, found.iter().flat_map(|text| tokens::runs(&text.folded)));
         for text in found {
             let mut line = String::new();
             tokens::push_words(&mut line, language, text.words.iter().map(String::as_str));
             words.push(line);
-            for run in tokens::runs(&text.folded).filter(|run| tokens::is_long(run)) {
-                let mut line = String::new();
-                tokens::push_grams(&mut line, language, run);
-                grams.push(line);
-            }
         }
     }
-    parts.close();
+    object.string(&format!("{name}_parts"), &parts);
     object.strings(&format!("{name}_words"), &words);
-    object.strings(&format!("{name}_grams"), &grams);
 }
 
 /// Writes a JSON object without building it: a document has hundreds of terms.
 struct Object<'a> {
-    json: &'a mut Vec<u8>,
-    first: bool,
-}
-
-/// An array of terms within an object.
-struct List<'a> {
     json: &'a mut Vec<u8>,
     first: bool,
 }
@@ -171,48 +149,13 @@ impl Object<'_> {
     }
 
     fn strings(&mut self, name: &str, values: &[String]) {
-        let mut list = self.open(name);
-        for value in values.iter().filter(|value| !value.is_empty()) {
-            list.separate();
-            push_string(list.json, value);
-        }
-        list.close();
-    }
-
-    fn list<'v>(&mut self, name: &str, values: impl Iterator<Item = &'v str>, language: &str) {
-        let mut list = self.open(name);
-        for value in values {
-            list.item(language, value);
-        }
-        list.close();
-    }
-
-    fn open(&mut self, name: &str) -> List<'_> {
         self.name(name);
-        self.json.push(b'[');
-        List { json: self.json, first: true }
-    }
-}
-
-impl List<'_> {
-    fn separate(&mut self) {
-        if !std::mem::replace(&mut self.first, false) {
-            self.json.push(b',');
+        let mut separator = b'[';
+        for value in values.iter().filter(|value| !value.is_empty()) {
+            self.json.push(std::mem::replace(&mut separator, b','));
+            push_string(self.json, value);
         }
-    }
-
-    /// Appends a term of a language.
-    fn item(&mut self, language: &str, term: &str) {
-        self.separate();
-        self.json.push(b'"');
-        push_escaped(self.json, language);
-        self.json.push(b':');
-        push_escaped(self.json, term);
-        self.json.push(b'"');
-    }
-
-    fn close(self) {
-        self.json.push(b']');
+        self.json.extend_from_slice(if separator == b'[' { b"[]" } else { b"]" });
     }
 }
 
@@ -246,7 +189,7 @@ mod tests {
         let details: Details = serde_json::from_value(json!({
             "languageAttributes": {
                 "de": {"productName": "Öl \"A\"", "productTags": ["a b", "c\u{1}\\"]},
-                "en": {"productName": "x".repeat(25)},
+                "en": {"productName": "xxxx"},
             },
             "customs": {"countryOfOrigin": "DE"},
         }))
@@ -258,14 +201,15 @@ mod tests {
         assert_eq!(document["id"], "N\"1");
         assert_eq!(document["key"], 7);
         assert_eq!(document["country"], "DE");
-        assert_eq!(document["id_parts"], json!([":\"", ":\"1", ":1", ":n", ":n\"", ":n\"1"]));
+        assert_eq!(document["id_parts"], ":\" :\"1 :1 :n :n\" :n\"1");
         assert_eq!(document["tag_words"], json!(["de:a de:b", "de:c"]));
+        assert_eq!(document["tag_parts"], "de:\u{1} de:\u{1}\\\\ de:\\\\ de:a de:b de:c de:c\u{1} de:c\u{1}\\\\");
         assert_eq!(
-            document["tag_parts"],
-            json!(["de:\u{1}", "de:\u{1}\\", "de:\\", "de:a", "de:b", "de:c", "de:c\u{1}", "de:c\u{1}\\"])
+            document["name_parts"],
+            "de:\" de:\"a de:\"a\" de:a de:a\" de:l de:ö de:öl en:x en:xx en:xxx en:xxxx"
         );
-        assert_eq!(document["name_grams"], json!([vec!["en:xxx"; 23].join(" ")]));
-        assert_eq!(document["name_words"][0], "de:öl de:a");
+        assert_eq!(document["name_words"], json!(["de:öl de:a", "en:xxxx"]));
+        assert_eq!(document["description_words"], json!([]));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Answers filterCriteria from Elasticsearch, and keeps its index.
 
 mod client;
+mod compact;
 mod lower;
 mod mapping;
 mod rebuild;
@@ -9,14 +10,12 @@ mod write;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use elasticsearch::http::Method;
 use elasticsearch::http::transport::Transport;
 use serde_json::{Value as Json, json};
 
-use crate::domain::filter::Criteria;
-use crate::search::{SearchError, Settings, SettingsError};
+use crate::search::{Search, SearchError, Settings, SettingsError};
 use crate::store::Store;
 use crate::store::pages::{Page, Position};
 
@@ -29,6 +28,8 @@ pub(crate) use rebuild::standing;
 
 /// Most ids in one query; Elasticsearch refuses more than 65,536 terms.
 const MAX_IDS_PER_QUERY: usize = 50_000;
+/// Most products that are compared with criteria at once, where the index cannot tell.
+const MAX_COMPARED: usize = 500;
 
 /// An index in Elasticsearch.
 #[derive(Clone, Debug)]
@@ -79,24 +80,52 @@ impl Elasticsearch {
         client::send(&self.transport, &Request::new(Method::Post, &path)).await.map(|_| ())
     }
 
-    #[allow(clippy::too_many_arguments)]
-    pub(super) async fn page(
+    /// Answers a search. Where the index alone cannot tell, what it finds is compared with the products.
+    pub(super) async fn page(&self, search: &Search<'_>) -> Result<Page<i64>, SearchError> {
+        let lowered = lower::lower(&search.criteria.expression());
+        let keys = async {
+            if lowered.exact {
+                let hits = self.hits(&lowered.query, search, search.position, search.size + 1).await?;
+                Ok(hits.into_iter().map(|hit| hit.key).collect())
+            } else {
+                self.compared(&lowered.query, search).await
+            }
+        };
+        let keys = tokio::time::timeout(search.deadline, keys).await.unwrap_or(Err(SearchError::TooSlow))?;
+        Ok(Page::from_rows(keys, search.size, search.position))
+    }
+
+    /// Reads on until there are enough products that satisfy the criteria, one more than the page has.
+    async fn compared(&self, query: &Json, search: &Search<'_>) -> Result<Vec<i64>, SearchError> {
+        let (mut keys, mut position, mut wanted) = (Vec::new(), search.position.clone(), search.size + 1);
+        loop {
+            let mut hits = self.hits(query, search, &position, wanted).await?;
+            let found: Vec<i64> = hits.iter().map(|hit| hit.key).collect();
+            let satisfying = self.store.satisfying(&found, search.criteria).await;
+            keys.extend(satisfying.map_err(|error| SearchError::Internal(error.to_string()))?);
+            let exhausted = hits.len() < wanted;
+            let Some(last) = hits.pop().filter(|_| !exhausted && keys.len() <= search.size) else { break };
+            position = match search.position {
+                Position::Before(_) => Position::Before(last.id),
+                _ => Position::After(last.id),
+            };
+            wanted = (wanted * 2).min(MAX_COMPARED);
+        }
+        keys.truncate(search.size + 1);
+        Ok(keys)
+    }
+
+    async fn hits(
         &self,
-        account: i64,
-        shop: i64,
-        criteria: &Criteria,
-        product_ids: Option<&[String]>,
+        query: &Json,
+        search: &Search<'_>,
         position: &Position<String>,
-        size: usize,
-        deadline: Duration,
-    ) -> Result<Page<i64>, SearchError> {
-        let owner = mapping::owner(account, shop);
-        let body = search_body(&owner, criteria, product_ids, position, size, deadline);
+        count: usize,
+    ) -> Result<Vec<Hit>, SearchError> {
+        let body = search_body(query, search, position, count);
         let path = format!("{}/_search", self.alias());
-        let request = Request { timeout: deadline, ..Request::new(Method::Post, &path).json(&body) };
-        let answer = client::send(&self.transport, &request).await.map_err(|error| self.search_error(error))?;
-        let keys = keys(&answer)?;
-        Ok(Page::from_rows(keys, size, position))
+        let request = Request { timeout: search.deadline, ..Request::new(Method::Post, &path).json(&body) };
+        hits(&client::send(&self.transport, &request).await.map_err(|error| self.search_error(error))?)
     }
 
     fn search_error(&self, error: ElasticError) -> SearchError {
@@ -117,22 +146,20 @@ impl Elasticsearch {
     }
 }
 
-fn search_body(
-    owner: &str,
-    criteria: &Criteria,
-    product_ids: Option<&[String]>,
-    position: &Position<String>,
-    size: usize,
-    deadline: Duration,
-) -> Json {
-    let mut filter = vec![json!({"term": {"owner": owner}})];
-    if let Some(ids) = product_ids {
+/// A product that was found.
+#[derive(Debug, PartialEq, Eq)]
+struct Hit {
+    key: i64,
+    id: String,
+}
+
+fn search_body(query: &Json, search: &Search<'_>, position: &Position<String>, count: usize) -> Json {
+    let mut filter = vec![json!({"term": {"owner": mapping::owner(search.account, search.shop)}})];
+    if let Some(ids) = search.product_ids {
         let parts: Vec<Json> = ids.chunks(MAX_IDS_PER_QUERY).map(|ids| json!({"terms": {"id": ids}})).collect();
         filter.push(json!({"bool": {"should": parts, "minimum_should_match": 1}}));
     }
-    if !criteria.elements.is_empty() {
-        filter.push(lower::query(&criteria.expression()));
-    }
+    filter.push(query.clone());
     let (order, after) = match position {
         Position::Start => ("asc", None),
         Position::After(id) => ("asc", Some(id)),
@@ -141,8 +168,8 @@ fn search_body(
     let mut body = json!({
         "query": {"bool": {"filter": filter}},
         "sort": [{"id": order}],
-        "size": size + 1,
-        "timeout": format!("{}ms", deadline.as_millis().max(1)),
+        "size": count,
+        "timeout": format!("{}ms", search.deadline.as_millis().max(1)),
         "track_total_hits": false,
         "stored_fields": "_none_",
         "docvalue_fields": ["key"],
@@ -150,35 +177,48 @@ fn search_body(
     if let Some(id) = after {
         body["search_after"] = json!([id]);
     }
-    if product_ids.is_some_and(<[String]>::is_empty) {
+    if search.product_ids.is_some_and(<[String]>::is_empty) {
         body["query"] = json!({"match_none": {}});
     }
     body
 }
 
-/// The keys of the hits, in their order.
-fn keys(answer: &Json) -> Result<Vec<i64>, SearchError> {
+/// The hits of an answer, in their order.
+fn hits(answer: &Json) -> Result<Vec<Hit>, SearchError> {
     if answer["timed_out"] == true {
         return Err(SearchError::TooSlow);
     }
     if answer["_shards"]["failed"].as_u64() != Some(0) {
         return Err(SearchError::Unavailable("a shard of the index failed".to_owned()));
     }
-    let hits = answer["hits"]["hits"].as_array();
-    let keys = hits.into_iter().flatten().map(|hit| hit["fields"]["key"][0].as_i64());
-    keys.collect::<Option<Vec<i64>>>().ok_or_else(|| SearchError::Internal("a hit has no key".to_owned()))
+    let hit =
+        |hit: &Json| Some(Hit { key: hit["fields"]["key"][0].as_i64()?, id: hit["sort"][0].as_str()?.to_owned() });
+    let hits = answer["hits"]["hits"].as_array().into_iter().flatten().map(hit);
+    hits.collect::<Option<Vec<Hit>>>().ok_or_else(|| SearchError::Internal("a hit has no key or no id".to_owned()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::domain::filter::Criteria;
 
     #[test]
     fn every_search_is_filtered_by_owner_and_bounded() {
         let criteria = Criteria::parse(r#"[{"productId": "abc"}]"#).expect("criteria");
         let ids = vec!["x".to_owned()];
-        let position = Position::Before("m".to_owned());
-        let body = search_body("1/0", &criteria, Some(&ids), &position, 50, Duration::from_secs(2));
+        let search = Search {
+            account: 1,
+            shop: 0,
+            criteria: &criteria,
+            product_ids: Some(&ids),
+            position: &Position::Before("m".to_owned()),
+            size: 50,
+            deadline: Duration::from_secs(2),
+        };
+        let query = lower::lower(&criteria.expression()).query;
+        let body = search_body(&query, &search, search.position, 51);
         assert_eq!(
             body["query"],
             json!({"bool": {"filter": [
@@ -193,11 +233,11 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_not_whole_is_none() {
-        let hit = json!({"fields": {"key": [7]}});
+        let hit = json!({"fields": {"key": [7]}, "sort": ["x"]});
         let answer = |timed_out: bool, failed: u64, hits: Json| {
-            keys(&json!({"timed_out": timed_out, "_shards": {"failed": failed}, "hits": {"hits": hits}}))
+            super::hits(&json!({"timed_out": timed_out, "_shards": {"failed": failed}, "hits": {"hits": hits}}))
         };
-        assert_eq!(answer(false, 0, json!([hit])).ok(), Some(vec![7]));
+        assert_eq!(answer(false, 0, json!([hit])).ok(), Some(vec![Hit { key: 7, id: "x".to_owned() }]));
         assert!(matches!(answer(true, 0, json!([hit])), Err(SearchError::TooSlow)));
         assert!(matches!(answer(false, 1, json!([hit])), Err(SearchError::Unavailable(_))));
         assert!(matches!(answer(false, 0, json!([{}])), Err(SearchError::Internal(_))));

@@ -146,7 +146,7 @@ impl Elasticsearch {
     }
 
     /// The indices that the alias names.
-    async fn aliased(&self) -> Result<Vec<String>, EngineError> {
+    pub(super) async fn aliased(&self) -> Result<Vec<String>, EngineError> {
         match self.admin(Method::Get, &format!("_alias/{}", self.alias()), None).await {
             Ok(found) => Ok(found.as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect()),
             Err(EngineError::Elasticsearch(ElasticError::Missing(_))) => Ok(Vec::new()),
@@ -154,7 +154,7 @@ impl Elasticsearch {
         }
     }
 
-    async fn admin(&self, method: Method, path: &str, body: Option<&Json>) -> Result<Json, EngineError> {
+    pub(super) async fn admin(&self, method: Method, path: &str, body: Option<&Json>) -> Result<Json, EngineError> {
         let request = Request::new(method, path);
         let request = match body {
             Some(body) => request.json(body),

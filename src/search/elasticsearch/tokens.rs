@@ -4,9 +4,13 @@
 //!
 //! * parts: at every character of a run (characters without white space) the next one, the next two, and, where there
 //!   are at least three, the next [`LONGEST_PART`]. A value of one or two characters is one of these terms; a longer
-//!   one, up to that length, begins one of them: a substring is a prefix of a suffix.
-//! * trigrams of runs longer than that, with their positions: a value longer than a part is a phrase of trigrams.
+//!   one, up to that length, begins one of them: a substring is a prefix of a suffix. Of a value that is longer still
+//!   every [`LONGEST_PART`] characters are a term wherever it occurs. That they all are terms of a text does not yet
+//!   mean that it occurs there: what is found by them is compared with the product itself.
 //! * words, with their positions, for phrases.
+//!
+//! Longer parts would answer longer values without that comparison, but nearly every one of them would be a term of
+//! its own: with 24 characters the index has four times the size of the texts, with six less than twice.
 
 use std::fmt::Write as _;
 
@@ -16,24 +20,46 @@ use sha2::{Digest, Sha256};
 use crate::domain::filter::text;
 
 /// Most characters of a part.
-pub(super) const LONGEST_PART: usize = 24;
+pub(super) const LONGEST_PART: usize = 6;
 /// Fewest characters of a part that ends where its run ends; shorter ones are terms at every place.
 const SHORTEST_SUFFIX: usize = 3;
+/// Most parts that a longer value is looked for by.
+const MAX_PARTS_OF_VALUE: usize = 8;
 /// Most bytes of a word that is a term as it is. Elasticsearch's white-space analyzer cuts terms of more than 255
 /// UTF-16 units, so that a longer word is known by its SHA-256.
 const LONGEST_WORD: usize = 200;
-/// Characters in a gram of a long run.
-const GRAM: usize = 3;
 
-/// The parts of runs, each once.
-pub(super) fn parts<'a>(runs: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let mut parts = Vec::new();
-    let mut places = Vec::new();
+/// Most bytes of a part that is kept as a number until it is written.
+const PACKED_BYTES: usize = 15;
+
+/// Appends the parts of runs of a language, each once, separated by blanks.
+pub(super) fn push_parts<'a>(terms: &mut String, language: &str, runs: impl Iterator<Item = &'a str>) {
+    let mut parts = Parts::default();
     for run in runs {
+        parts.add_run(run);
+    }
+    parts.for_each(|part| {
+        push_term_start(terms, language);
+        push_visible(terms, part);
+    });
+}
+
+/// Parts that may be there several times. A document has hundreds, and sorting texts would be half the work of indexing
+/// it: those of a few bytes are kept as numbers, their bytes first and their length last.
+#[derive(Default)]
+struct Parts<'a> {
+    packed: Vec<u128>,
+    long: Vec<&'a str>,
+    places: Vec<usize>,
+}
+
+impl<'a> Parts<'a> {
+    fn add_run(&mut self, run: &'a str) {
+        let mut places = std::mem::take(&mut self.places);
         boundaries(run, &mut places);
         let length = places.len() - 1;
         for begin in 0..length {
-            let mut add = |characters: usize| parts.push(&run[places[begin]..places[begin + characters]]);
+            let mut add = |characters: usize| self.add(&run[places[begin]..places[begin + characters]]);
             add(1);
             if begin + 2 <= length {
                 add(2);
@@ -42,10 +68,32 @@ pub(super) fn parts<'a>(runs: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
                 add((length - begin).min(LONGEST_PART));
             }
         }
+        self.places = places;
     }
-    parts.sort_unstable();
-    parts.dedup();
-    parts
+
+    fn add(&mut self, part: &'a str) {
+        if part.len() > PACKED_BYTES {
+            self.long.push(part);
+            return;
+        }
+        let mut bytes = [0; PACKED_BYTES + 1];
+        bytes[..part.len()].copy_from_slice(part.as_bytes());
+        bytes[PACKED_BYTES] = part.len() as u8;
+        self.packed.push(u128::from_be_bytes(bytes));
+    }
+
+    /// Hands out every part once.
+    fn for_each(mut self, mut each: impl FnMut(&str)) {
+        self.packed.sort_unstable();
+        self.packed.dedup();
+        self.long.sort_unstable();
+        self.long.dedup();
+        for packed in self.packed {
+            let bytes = packed.to_be_bytes();
+            each(std::str::from_utf8(&bytes[..usize::from(bytes[PACKED_BYTES])]).unwrap_or_default());
+        }
+        self.long.into_iter().for_each(each);
+    }
 }
 
 /// How a part is looked for.
@@ -55,38 +103,34 @@ pub(super) enum PartQuery {
     Term(String),
     /// The beginning of a term.
     Prefix(String),
-    /// Trigrams that follow each other, separated by blanks.
-    Grams(String),
+    /// Terms that are all there where the value occurs, and may all be there where it does not.
+    All(Vec<String>),
 }
 
 /// How a substring is looked for in a language.
 pub(super) fn part_query(language: &str, value: &str) -> PartQuery {
-    match value.chars().count() {
-        0..SHORTEST_SUFFIX => PartQuery::Term(format!("{language}:{value}")),
-        SHORTEST_SUFFIX..=LONGEST_PART => PartQuery::Prefix(format!("{language}:{value}")),
-        _ => {
-            let mut grams = String::new();
-            push_grams(&mut grams, language, value);
-            PartQuery::Grams(grams)
-        }
-    }
-}
-
-/// Whether a run has trigrams, since it may hold values that are longer than a part.
-pub(super) fn is_long(run: &str) -> bool {
-    run.chars().nth(LONGEST_PART).is_some()
-}
-
-/// Appends the trigrams of a run in their order, separated by blanks.
-pub(super) fn push_grams(grams: &mut String, language: &str, run: &str) {
     let mut places = Vec::new();
-    boundaries(run, &mut places);
-    for window in places.windows(GRAM + 1) {
-        push_term_start(grams, language);
-        for character in run[window[0]..window[GRAM]].chars() {
-            push_visible(grams, character);
+    boundaries(value, &mut places);
+    let length = places.len() - 1;
+    match length {
+        0..SHORTEST_SUFFIX => PartQuery::Term(part_term(language, value)),
+        SHORTEST_SUFFIX..=LONGEST_PART => PartQuery::Prefix(part_term(language, value)),
+        _ => {
+            // The first and the last, and others evenly between.
+            let last = length - LONGEST_PART;
+            let steps = last.min(MAX_PARTS_OF_VALUE - 1);
+            let begins = (0..=steps).map(|step| last * step / steps);
+            PartQuery::All(
+                begins.map(|begin| part_term(language, &value[places[begin]..places[begin + LONGEST_PART]])).collect(),
+            )
         }
     }
+}
+
+fn part_term(language: &str, part: &str) -> String {
+    let mut term = format!("{language}:");
+    push_visible(&mut term, part);
+    term
 }
 
 /// Appends words in their order, separated by blanks.
@@ -127,14 +171,21 @@ fn push_word(terms: &mut String, word: &str) {
     }
 }
 
-/// Appends a character so that the white-space analyzer does not take it for white space. It goes by Java's
+/// Appends a part so that the white-space analyzer does not take any of it for white space. It goes by Java's
 /// `Character.isWhitespace`, which also holds for four separators that Unicode does not count as white space.
-fn push_visible(terms: &mut String, character: char) {
-    match character {
-        '\\' => terms.push_str("\\\\"),
-        '\u{1c}'..='\u{1f}' => write!(terms, "\\{:x};", u32::from(character)).unwrap_or_default(),
-        _ if character.is_whitespace() => write!(terms, "\\{:x};", u32::from(character)).unwrap_or_default(),
-        _ => terms.push(character),
+fn push_visible(terms: &mut String, part: &str) {
+    let plain = |byte: u8| byte > b' ' && byte < 0x7f && byte != b'\\';
+    if part.bytes().all(plain) {
+        terms.push_str(part);
+        return;
+    }
+    for character in part.chars() {
+        match character {
+            '\\' => terms.push_str("\\\\"),
+            '\u{1c}'..='\u{1f}' => write!(terms, "\\{:x};", u32::from(character)).unwrap_or_default(),
+            _ if character.is_whitespace() => write!(terms, "\\{:x};", u32::from(character)).unwrap_or_default(),
+            _ => terms.push(character),
+        }
     }
 }
 
@@ -147,28 +198,56 @@ fn boundaries(run: &str, places: &mut Vec<usize>) {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::{prop_assert_eq, proptest};
+    use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
 
     use super::*;
 
     #[test]
     fn parts_are_what_values_are_looked_for_by() {
-        assert_eq!(parts(["rot"].into_iter()), ["o", "ot", "r", "ro", "rot", "t"]);
-        assert_eq!(parts(["aaaa", "aaa"].into_iter()), ["a", "aa", "aaa", "aaaa"]);
-        assert_eq!(parts(["äß"].into_iter()), ["ß", "ä", "äß"]);
-        assert_eq!(parts(std::iter::empty()), Vec::<&str>::new());
+        for (runs, expected) in [
+            (&["rot"][..], "o ot r ro rot t"),
+            (&["aaaa", "aaa"], "a aa aaa aaaa"),
+            (&["äß"], "ß ä äß"),
+            (&["日本語日本語"], "日 日本 日本語 本 本語 本語日本語 語 語日 語日本語 日本語日本語"),
+            (&[], ""),
+        ] {
+            let mut terms = String::new();
+            push_parts(&mut terms, "de", runs.iter().copied());
+            let expected: Vec<String> = expected.split_whitespace().map(|part| format!("de:{part}")).collect();
+            assert_eq!(terms, expected.join(" "));
+        }
         assert_eq!(part_query("de", "ab"), PartQuery::Term("de:ab".to_owned()));
         assert_eq!(part_query("de", "abc"), PartQuery::Prefix("de:abc".to_owned()));
-        assert_eq!(part_query("de", &"a".repeat(24)), PartQuery::Prefix(format!("de:{}", "a".repeat(24))));
-        let grams = vec!["de:aaa"; 23].join(" ");
-        assert_eq!(part_query("de", &"a".repeat(25)), PartQuery::Grams(grams));
+        assert_eq!(part_query("de", "abcdef"), PartQuery::Prefix("de:abcdef".to_owned()));
+        let terms = ["de:abcdef", "de:bcdefg", "de:cdefgh"].map(str::to_owned);
+        assert_eq!(part_query("de", "abcdefgh"), PartQuery::All(terms.to_vec()));
+        let PartQuery::All(terms) = part_query("", &"0123456789".repeat(800)) else { panic!("a long value") };
+        assert_eq!((terms.len(), terms[0].as_str(), terms[7].as_str()), (MAX_PARTS_OF_VALUE, ":012345", ":456789"));
     }
 
     #[test]
     fn no_term_holds_what_java_calls_white_space() {
-        let mut grams = String::new();
-        push_grams(&mut grams, "", "a\u{1c}\\ b");
-        assert_eq!(grams, ":a\\1c;\\\\ :\\1c;\\\\\\20; :\\\\\\20;b");
+        let mut terms = String::new();
+        push_parts(&mut terms, "", std::iter::once("a\u{1c}\\ b"));
+        assert_eq!(
+            terms,
+            [
+                ":\\1c;",
+                ":\\1c;\\\\",
+                ":\\1c;\\\\\\20;b",
+                ":\\20;",
+                ":\\20;b",
+                ":\\\\",
+                ":\\\\\\20;",
+                ":\\\\\\20;b",
+                ":a",
+                ":a\\1c;",
+                ":a\\1c;\\\\\\20;b",
+                ":b"
+            ]
+            .join(" ")
+        );
+        assert_eq!(part_query("", "\u{1c}\\ "), PartQuery::Prefix(":\\1c;\\\\\\20;".to_owned()));
     }
 
     #[test]
@@ -182,16 +261,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_value_up_to_the_longest_part_is_found_by_its_query(run in "[abä]{1,40}", value in "[abä]{1,24}") {
-            let parts = parts([run.as_str()].into_iter());
-            let found = match part_query("", &value) {
-                PartQuery::Term(term) => parts.contains(&&term[1..]),
+        fn a_value_is_found_by_its_query_wherever_it_occurs(run in "[abä\u{1c}\\\\]{1,40}", value in "[abä\u{1c}\\\\]{1,8}") {
+            let mut terms = String::new();
+            push_parts(&mut terms, "", std::iter::once(run.as_str()));
+            let terms: Vec<&str> = terms.split(' ').collect();
+            let occurs = run.contains(&value);
+            match part_query("", &value) {
+                PartQuery::Term(term) => prop_assert_eq!(terms.contains(&term.as_str()), occurs),
                 PartQuery::Prefix(start) => {
-                    parts.iter().any(|part| part.chars().count() >= SHORTEST_SUFFIX && part.starts_with(&start[1..]))
+                    prop_assert_eq!(terms.iter().any(|term| term.starts_with(&start)), occurs);
                 }
-                PartQuery::Grams(_) => false,
-            };
-            prop_assert_eq!(found, run.contains(&value));
+                PartQuery::All(parts) => {
+                    prop_assert!(!occurs || parts.iter().all(|part| terms.contains(&part.as_str())));
+                }
+            }
         }
     }
 }

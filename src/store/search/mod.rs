@@ -9,4 +9,4 @@ mod query;
 
 pub use indexes::{IndexRecord, RebuildLock};
 pub use outbox::{Change, Claim, Outcome, StoredProduct};
-pub use query::FilterError;
+pub use query::{FilterError, Search};

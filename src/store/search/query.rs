@@ -3,11 +3,32 @@
 use std::time::Duration;
 
 use sqlx::QueryBuilder;
+use sqlx::types::Json;
 
+use crate::domain::Details;
 use crate::domain::filter::Criteria;
-use crate::store::Store;
 use crate::store::pages::{Page, Position};
 use crate::store::search::lower;
+use crate::store::{Store, StoreError};
+
+/// A page that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Search<'a> {
+    /// The account whose products are searched.
+    pub account: i64,
+    /// The stored number of the shop, 0 for global products.
+    pub shop: i64,
+    /// What products have to satisfy.
+    pub criteria: &'a Criteria,
+    /// The ids among which they have to be; none for all.
+    pub product_ids: Option<&'a [String]>,
+    /// Where the page begins or ends, in the order of ids.
+    pub position: &'a Position<String>,
+    /// Most products of the page.
+    pub size: usize,
+    /// How long the search may take.
+    pub deadline: Duration,
+}
 
 /// Why a search has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -25,34 +46,25 @@ impl Store {
     ///
     /// # Errors
     /// [`FilterError::TooSlow`] after the deadline.
-    #[allow(clippy::too_many_arguments)]
-    pub async fn filter_products(
-        &self,
-        account: i64,
-        shop: i64,
-        criteria: &Criteria,
-        product_ids: Option<&[String]>,
-        position: &Position<String>,
-        size: usize,
-        deadline: Duration,
-    ) -> Result<Page<i64>, FilterError> {
+    pub async fn filter_products(&self, search: &Search<'_>) -> Result<Page<i64>, FilterError> {
         let mut query = QueryBuilder::new("select product_key from search_documents where account_id = ");
-        query.push_bind(account).push(" and shop_id = ").push_bind(shop);
-        if let Some(ids) = product_ids {
+        query.push_bind(search.account).push(" and shop_id = ").push_bind(search.shop);
+        if let Some(ids) = search.product_ids {
             query.push(" and product_id = any(").push_bind(ids.to_vec()).push(")");
         }
         query.push(" and ");
-        lower::push_condition(&mut query, &criteria.expression());
-        match position {
+        lower::push_condition(&mut query, &search.criteria.expression());
+        match search.position {
             Position::Start => query.push(" order by product_id"),
             Position::After(id) => query.push(" and product_id > ").push_bind(id.clone()).push(" order by product_id"),
             Position::Before(id) => {
                 query.push(" and product_id < ").push_bind(id.clone()).push(" order by product_id desc")
             }
         };
-        query.push(" limit ").push_bind(size as i64 + 1);
+        query.push(" limit ").push_bind(search.size as i64 + 1);
 
-        let search = async {
+        let deadline = search.deadline;
+        let found = async {
             let mut tx = self.pool().begin().await?;
             // Compiling a query of many conditions takes longer than running it.
             sqlx::query("select set_config('statement_timeout', $1, true), set_config('jit', 'off', true)")
@@ -62,12 +74,33 @@ impl Store {
             // The statement is planned for its values: a rare part of a word wants the index, a frequent one does not.
             let keys: Vec<i64> = query.build_query_scalar().persistent(false).fetch_all(&mut *tx).await?;
             tx.rollback().await?;
-            Ok(Page::from_rows(keys, size, position))
+            Ok(Page::from_rows(keys, search.size, search.position))
         };
-        match tokio::time::timeout(deadline, search).await {
+        match tokio::time::timeout(deadline, found).await {
             Ok(result) => result.map_err(refused),
             Err(_) => Err(FilterError::TooSlow),
         }
+    }
+
+    /// Those of these products that satisfy criteria as they are now, in the order in which they were given.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn satisfying(&self, keys: &[i64], criteria: &Criteria) -> Result<Vec<i64>, StoreError> {
+        let products: Vec<(i64, String, Json<Details>)> = sqlx::query_as(
+            "select product_key, product_id, details from products
+             where product_key = any($1) order by array_position($1, product_key)",
+        )
+        .bind(keys)
+        .fetch_all(self.pool())
+        .await?;
+        let criteria = criteria.clone();
+        // Off the threads that serve requests: a text may have 50,000 characters.
+        let satisfying = tokio::task::spawn_blocking(move || {
+            let satisfies = |(_, id, details): &(i64, String, Json<Details>)| criteria.matches(id, details);
+            products.into_iter().filter(satisfies).map(|(key, ..)| key).collect()
+        });
+        Ok(satisfying.await.map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))?)
     }
 }
 

@@ -1,0 +1,106 @@
+//! The rate of a full index, beside that of the same requests sent raw, and its size.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use elasticsearch::http::Method;
+use serde_json::{Value, json};
+
+use crate::{Bench, fake};
+
+const RAW_INDEX: &str = "bench-raw";
+/// Products over which the two rates are compared: the bodies of their requests are held in memory.
+const COMPARED: usize = 200_000;
+/// Products of which the length of the texts is taken.
+const SAMPLED: usize = 20_000;
+
+impl Bench {
+    pub(crate) async fn index(&self) -> anyhow::Result<()> {
+        let compared = self.products.min(COMPARED);
+        let raw = self.raw(compared).await?;
+        let first = self.build().await?;
+        let rate = compared as f64 / first.as_secs_f64();
+        println!("the first {compared}: raw _bulk {raw:.0}/s, from PostgreSQL {rate:.0}/s, {:.2} of raw", rate / raw);
+        let text = self.text_bytes();
+        let name = self.index_name().await?;
+        println!("index as built: {:.2} times the text of {:.0} MB", self.size(&name).await? / text, text / 1e6);
+        let begin = Instant::now();
+        self.engine(&self.elasticsearch)?.compact().await?;
+        let size = self.size(&name).await?;
+        println!(
+            "made small after {:.0} s: {:.0} MB, {:.2} times the text",
+            begin.elapsed().as_secs_f64(),
+            size / 1e6,
+            size / text
+        );
+        Ok(())
+    }
+
+    /// Makes the index from the products; answers how long the first of them took.
+    pub(crate) async fn build(&self) -> anyhow::Result<Duration> {
+        let begin = Instant::now();
+        let first = Mutex::new(None);
+        let compared = self.products.min(COMPARED) as i64;
+        let progress = |done: i64, _: i64| {
+            if done >= compared
+                && let Ok(mut first) = first.lock()
+            {
+                first.get_or_insert(begin.elapsed());
+            }
+        };
+        self.engine(&self.elasticsearch)?.rebuild(&progress).await?;
+        let took = begin.elapsed();
+        println!("full index in {:.0} s, {:.0}/s", took.as_secs_f64(), self.products as f64 / took.as_secs_f64());
+        let first = first.lock().map_or(None, |first| *first);
+        Ok(first.unwrap_or(took))
+    }
+
+    /// The rate at which Elasticsearch takes the requests of the service when they are there already.
+    async fn raw(&self, documents: usize) -> anyhow::Result<f64> {
+        let (url, received) = fake::start(documents).await;
+        let engine = self.engine(&url)?;
+        let begin = Instant::now();
+        tokio::select! {
+            _ = engine.rebuild(&|_, _| {}) => {}
+            () = received.full() => {}
+        }
+        println!("own share of indexing: {:.0}/s", documents as f64 / begin.elapsed().as_secs_f64());
+        let (mut index, bulks) = received.take();
+        self.elastic(Method::Delete, RAW_INDEX, None).await?;
+        let aliases = index["aliases"].as_object();
+        let alias = aliases.and_then(|aliases| aliases.keys().next().cloned()).context("an alias")?;
+        index["aliases"] = json!({alias: {}});
+        self.elastic(Method::Put, RAW_INDEX, Some(index.to_string().into_bytes())).await?;
+        let begin = Instant::now();
+        let mut sent = 0;
+        for (body, count) in bulks {
+            let answer = self.elastic(Method::Post, "_bulk?filter_path=errors", Some(body.to_vec())).await?;
+            ensure!(answer["errors"] == false, "raw documents are refused: {answer}");
+            sent += count;
+        }
+        let rate = sent as f64 / begin.elapsed().as_secs_f64();
+        self.elastic(Method::Delete, RAW_INDEX, None).await?;
+        Ok(rate)
+    }
+
+    async fn size(&self, index: &str) -> anyhow::Result<f64> {
+        self.elastic(Method::Post, &format!("{index}/_refresh"), None).await?;
+        let stats = self.elastic(Method::Get, &format!("{index}/_stats/store"), None).await?;
+        stats["_all"]["primaries"]["store"]["size_in_bytes"].as_f64().context("a size")
+    }
+
+    /// Bytes of the texts and ids of all products.
+    fn text_bytes(&self) -> f64 {
+        let of = |n: usize| {
+            let (id, details) = self.corpus.product(n);
+            let texts = details["languageAttributes"].as_object().into_iter().flatten().flat_map(|(_, texts)| {
+                let tags = texts["productTags"].as_array().into_iter().flatten();
+                [&texts["productName"], &texts["productDescription"]].into_iter().chain(tags)
+            });
+            id.len() + texts.filter_map(Value::as_str).map(str::len).sum::<usize>()
+        };
+        let sampled = self.products.min(SAMPLED);
+        (0..sampled).map(of).sum::<usize>() as f64 * self.products as f64 / sampled as f64
+    }
+}

@@ -1,0 +1,66 @@
+//! Searches end at their deadline, and so does the work for them.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use vat_classification::domain::ShopId;
+use vat_classification::search::{Search, SearchError};
+
+use crate::fixture::{Fixture, criteria, details};
+use crate::support;
+
+/// Products of the search that is cancelled. Elasticsearch looks whether it is after every 2,048.
+const PRODUCTS: usize = 16_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_ends_at_its_deadline() {
+    let fixture = Fixture::new().await;
+    let product = details(json!({"languageAttributes": {"en": {"productDescription": "a b ".repeat(12_000)}}}));
+    let products: Vec<_> = (0..200).map(|i| (i.to_string(), product.clone())).collect();
+    fixture.create(ShopId::GLOBAL, &products).await;
+    let slow = criteria(json!({"keywords": format!("\"{}\"", "a   ".repeat(1_500))}));
+    for engine in [fixture.postgres(), fixture.elasticsearch().await] {
+        engine.rebuild(&|_, _| {}).await.expect("an index");
+        let begin = Instant::now();
+        let deadline = Duration::from_millis(20);
+        let found = engine.page(&Search { deadline, ..fixture.search(&slow) }).await;
+        assert!(matches!(found, Err(SearchError::TooSlow)), "{found:?}");
+        assert!(begin.elapsed() < Duration::from_millis(220), "{:?}", begin.elapsed());
+    }
+}
+
+/// How many searches Elasticsearch works on whose index has this prefix.
+async fn running(prefix: &str) -> usize {
+    let url = format!("{}/_tasks?actions=indices:data/read/search*&detailed", support::elasticsearch().await);
+    let tasks: Value = reqwest::get(url).await.expect("an answer").json().await.expect("JSON");
+    let nodes = tasks["nodes"].as_object().expect("nodes").values();
+    let tasks = nodes.flat_map(|node| node["tasks"].as_object().expect("tasks").values());
+    tasks.filter(|task| task["description"].as_str().is_some_and(|text| text.contains(prefix))).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn elasticsearch_stops_working_on_a_search_whose_deadline_has_passed() {
+    let fixture = Fixture::new().await;
+    let product = details(json!({"languageAttributes": {"en": {"productDescription": "a b ".repeat(150)}}}));
+    let products: Vec<_> = (0..PRODUCTS).map(|i| (i.to_string(), product.clone())).collect();
+    fixture.create(ShopId::GLOBAL, &products).await;
+    let (engine, prefix) = fixture.elasticsearch_with_prefix().await;
+    engine.rebuild(&|_, _| {}).await.expect("an index");
+    // The phrase is looked for in every product, and is in none: the search does not end before it has seen them all.
+    let slow = criteria(json!({"keywords": format!("\"{}b a\"", "a ".repeat(120))}));
+    let begin = Instant::now();
+    let found = engine.page(&fixture.search(&slow)).await.expect("a page");
+    let whole = begin.elapsed();
+    assert!(found.items.is_empty());
+
+    let deadline = whole / 20;
+    let search = Search { deadline, ..fixture.search(&slow) };
+    let begin = Instant::now();
+    let found = engine.page(&search).await;
+    assert!(matches!(found, Err(SearchError::TooSlow)), "{found:?} after {:?}", begin.elapsed());
+    while running(&prefix).await > 0 {
+        assert!(begin.elapsed() < whole, "still working on it after {:?} of {whole:?}", begin.elapsed());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(begin.elapsed() < whole * 3 / 5, "worked on it for {:?} of {whole:?}", begin.elapsed());
+}
