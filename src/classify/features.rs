@@ -303,16 +303,12 @@ impl Extractor {
         if lexicon.split(word, &mut parts) {
             let last = parts.len() - 1;
             for (index, &(from, end)) in parts.iter().enumerate() {
-                let part = &word[from..end];
-                let language = lexicon.get(part).map_or(walk.language, |info| stem_language_of(info, walk.language));
-                let key = SPACE_WORD.bytes_of(self.stem(language, part).as_bytes()).finish();
+                let key = self.part_key(lexicon, SPACE_WORD, &word[from..end], walk.language);
                 features.push(make(key, weight * if index == last { HEAD_PART } else { OTHER_PART }, Kind::Part));
             }
         } else if self.infos[at].is_none() {
             if let Some(from) = lexicon.known_end(word) {
-                let end = &word[from..];
-                let language = lexicon.get(end).map_or(walk.language, |info| stem_language_of(info, walk.language));
-                let key = SPACE_WORD.bytes_of(self.stem(language, end).as_bytes()).finish();
+                let key = self.part_key(lexicon, SPACE_WORD, &word[from..], walk.language);
                 features.push(make(key, weight * KNOWN_END, Kind::Part));
             }
             let start = self.strange.len();
@@ -350,10 +346,15 @@ impl Extractor {
             Some(&(from, end)) => &word[from..end],
             None => word,
         };
-        let language = stem_language(lexicon.get(head), walk.language);
-        let key = space.bytes_of(self.stem(language, head).as_bytes()).finish();
+        let key = self.part_key(lexicon, space, head, walk.language);
         features.push(walk.feature(key, HEAD, Kind::Mark, false, &token, &token));
         self.parts = parts;
+    }
+
+    /// Key of a part of a word, which may be of another language than the text.
+    fn part_key(&self, lexicon: &Lexicon<'_>, space: Hash, part: &str, text: Language) -> u64 {
+        let language = stem_language(lexicon.get(part), text);
+        space.bytes_of(self.stem(language, part).as_bytes()).finish()
     }
 
     fn stem<'w>(&self, language: Language, word: &'w str) -> std::borrow::Cow<'w, str> {
