@@ -140,7 +140,7 @@ impl Engine {
     /// # Errors
     /// [`EngineError::Busy`] while another service does; the old index then stays as it is.
     pub async fn rebuild(&self, progress: &Progress<'_>) -> Result<(), EngineError> {
-        self.rebuild_if(|_| true, progress).await
+        self.rebuild_if(|_| true, progress).await.map(drop)
     }
 
     /// Rebuilds the index where there is none of this version, and tells whether it has.
@@ -152,9 +152,7 @@ impl Engine {
             Standing::Ready => Ok(false),
             Standing::Newer => Err(EngineError::Newer),
             // Another service may have done it by the time we have the right to.
-            Standing::Missing => {
-                self.rebuild_if(|standing| standing == Standing::Missing, progress).await.map(|()| true)
-            }
+            Standing::Missing => self.rebuild_if(|standing| standing == Standing::Missing, progress).await,
         }
     }
 
@@ -169,15 +167,18 @@ impl Engine {
         }
     }
 
-    async fn rebuild_if(&self, wanted: fn(Standing) -> bool, progress: &Progress<'_>) -> Result<(), EngineError> {
+    /// Rebuilds the index where its standing is wanted for that, and tells whether it has.
+    async fn rebuild_if(&self, wanted: fn(Standing) -> bool, progress: &Progress<'_>) -> Result<bool, EngineError> {
         let Some(lock) = self.store().lock_rebuild().await? else { return Err(EngineError::Busy) };
-        if wanted(self.standing().await?) {
+        let is_wanted = wanted(self.standing().await?);
+        if is_wanted {
             match self {
                 Engine::Postgres(postgres) => postgres.rebuild(progress).await?,
                 Engine::Elasticsearch(elastic) => elastic.rebuild(progress).await?,
             }
         }
-        Ok(lock.release().await?)
+        lock.release().await?;
+        Ok(is_wanted)
     }
 
     /// Writes changes that were claimed, and tells what became of each.
