@@ -5,11 +5,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use elasticsearch::http::Method;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 
 use crate::{Bench, fake};
 
 const RAW_INDEX: &str = "bench-raw";
+/// Raw requests under way at the same time.
+const RAW_AT_ONCE: [usize; 3] = [1, 2, 3];
 /// Products over which the two rates are compared: the bodies of their requests are held in memory.
 const COMPARED: usize = 200_000;
 /// Products of which the length of the texts is taken.
@@ -21,7 +24,10 @@ impl Bench {
         let raw = self.raw(compared).await?;
         let first = self.build().await?;
         let rate = compared as f64 / first.as_secs_f64();
-        println!("the first {compared}: raw _bulk {raw:.0}/s, from PostgreSQL {rate:.0}/s, {:.2} of raw", rate / raw);
+        println!("the first {compared} from PostgreSQL: {rate:.0}/s");
+        for (at_once, raw) in raw {
+            println!("raw _bulk, {at_once} at once: {raw:.0}/s; from PostgreSQL {:.2} of it", rate / raw);
+        }
         let text = self.text_bytes();
         let name = self.index_name().await?;
         println!("index as built: {:.2} times the text of {:.0} MB", self.size(&name).await? / text, text / 1e6);
@@ -56,8 +62,9 @@ impl Bench {
         Ok(first.unwrap_or(took))
     }
 
-    /// The rate at which Elasticsearch takes the requests of the service when they are there already.
-    async fn raw(&self, documents: usize) -> anyhow::Result<f64> {
+    /// The rates at which Elasticsearch takes the requests of the service when they are there already, by how many are
+    /// sent at once.
+    async fn raw(&self, documents: usize) -> anyhow::Result<Vec<(usize, f64)>> {
         let (url, received) = fake::start(documents).await;
         let engine = self.engine(&url)?;
         let begin = Instant::now();
@@ -67,21 +74,26 @@ impl Bench {
         }
         println!("own share of indexing: {:.0}/s", documents as f64 / begin.elapsed().as_secs_f64());
         let (mut index, bulks) = received.take();
-        self.elastic(Method::Delete, RAW_INDEX, None).await?;
         let aliases = index["aliases"].as_object();
         let alias = aliases.and_then(|aliases| aliases.keys().next().cloned()).context("an alias")?;
         index["aliases"] = json!({alias: {}});
-        self.elastic(Method::Put, RAW_INDEX, Some(index.to_string().into_bytes())).await?;
-        let begin = Instant::now();
-        let mut sent = 0;
-        for (body, count) in bulks {
-            let answer = self.elastic(Method::Post, "_bulk?filter_path=errors", Some(body.to_vec())).await?;
-            ensure!(answer["errors"] == false, "raw documents are refused: {answer}");
-            sent += count;
+        let mut rates = Vec::new();
+        for at_once in RAW_AT_ONCE {
+            self.elastic(Method::Delete, RAW_INDEX, None).await?;
+            self.elastic(Method::Put, RAW_INDEX, Some(index.to_string().into_bytes())).await?;
+            let begin = Instant::now();
+            let sent = stream::iter(&bulks).map(|(body, count)| async move {
+                let answer = self.elastic(Method::Post, "_bulk?filter_path=errors", Some(body.to_vec())).await?;
+                ensure!(answer["errors"] == false, "raw documents are refused: {answer}");
+                Ok(count)
+            });
+            let sent: usize =
+                sent.buffer_unordered(at_once).try_fold(0, |sum, count| async move { Ok(sum + count) }).await?;
+            rates.push((at_once, sent as f64 / begin.elapsed().as_secs_f64()));
+            println!("raw _bulk, {at_once} at once: {:.0}/s", rates.last().map_or(0.0, |rate| rate.1));
         }
-        let rate = sent as f64 / begin.elapsed().as_secs_f64();
         self.elastic(Method::Delete, RAW_INDEX, None).await?;
-        Ok(rate)
+        Ok(rates)
     }
 
     async fn size(&self, index: &str) -> anyhow::Result<f64> {

@@ -138,12 +138,16 @@ async fn send_once(transport: &Transport, request: &Request<'_>) -> Result<Json,
     })
 }
 
+/// What an error and its causes say; a cause that is already told by what it caused is left out.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
+        let reason = cause.to_string();
+        if !text.contains(&reason) {
+            text.push_str(": ");
+            text.push_str(&reason);
+        }
         source = cause.source();
     }
     text

@@ -28,11 +28,18 @@ impl Elasticsearch {
     /// Merges the index that answers searches, once the sources of what it holds are no longer needed. Searches and
     /// writes go on.
     pub(crate) async fn compact(&self) -> Result<(), EngineError> {
-        let Some(index) = self.aliased().await?.pop() else { return Ok(()) };
+        match self.aliased().await?.pop() {
+            Some(index) => self.compact_index(&index).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The same with an index by its name.
+    pub(super) async fn compact_index(&self, index: &str) -> Result<(), EngineError> {
         self.admin(Method::Post, &format!("{index}/_flush?force=true"), None).await?;
-        let written = self.sequence(&index).await?.written;
+        let written = self.sequence(index).await?.written;
         let began = Instant::now();
-        while self.sequence(&index).await?.kept_from <= written && began.elapsed() < LEASE_LIMIT {
+        while self.sequence(index).await?.kept_from <= written && began.elapsed() < LEASE_LIMIT {
             tokio::time::sleep(LEASE_PAUSE).await;
         }
         let segments = 1 + self.store().count_products().await? / PRODUCTS_PER_SEGMENT;

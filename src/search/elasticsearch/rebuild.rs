@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use elasticsearch::http::Method;
 use serde_json::{Value as Json, json};
+use tokio::task::JoinSet;
 
 use crate::search::elasticsearch::client::{self, ElasticError, Request};
 use crate::search::elasticsearch::{Elasticsearch, mapping, write};
@@ -14,6 +15,8 @@ use crate::store::search::{Change, IndexRecord, Outcome};
 const FINISH_TIMEOUT: Duration = Duration::from_secs(300);
 /// Products that are read at once.
 const READ_PRODUCTS: usize = 1_000;
+/// Parts of that many products that are written at once, so that Elasticsearch has work while the next part is read.
+const WRITES_AT_ONCE: usize = 2;
 /// How often products are written again that the server had no room for, before the rebuild fails.
 const MAX_ROUNDS: u32 = 20;
 /// Time before they are written again, in milliseconds.
@@ -115,6 +118,10 @@ impl Elasticsearch {
         let path = format!("{}/_refresh", record.name);
         let refresh = Request { timeout: FINISH_TIMEOUT, ..Request::new(Method::Post, &path) };
         client::send(&self.transport, &refresh).await?;
+        if !self.aliased().await?.is_empty() {
+            // An index of many segments is slow; the old one answers until the new one is merged.
+            self.compact_index(&record.name).await?;
+        }
         self.swap(&record.name).await
     }
 
@@ -163,19 +170,31 @@ impl Elasticsearch {
         Ok(client::send(&self.transport, &request).await?)
     }
 
-    /// Copies every product into an index: while one part is written, the next is read and encoded.
+    /// Copies every product into an index: while some parts are written, the next one is read and encoded.
     async fn copy(&self, index: &str, progress: &Progress<'_>) -> Result<(), EngineError> {
         let total = self.store.count_products().await?;
         let (mut after, mut done) = (i64::MIN, 0);
-        let mut next = self.read(after, index).await?;
-        while let Some((last, part)) = next {
-            after = last;
-            let count = part.changes.len() as i64;
-            let (written, read) = tokio::join!(self.write_all(index, part), self.read(after, index));
-            written?;
+        let mut told = |count: i64| {
             done += count;
             progress(done, total.max(done));
-            next = read?;
+        };
+        // Those under way end with the set when one of them fails.
+        let mut writes = JoinSet::new();
+        while let Some((last, part)) = self.read(after, index).await? {
+            after = last;
+            if writes.len() == WRITES_AT_ONCE
+                && let Some(written) = writes.join_next().await
+            {
+                told(written??);
+            }
+            let (engine, index) = (self.clone(), index.to_owned());
+            writes.spawn(async move {
+                let count = part.changes.len() as i64;
+                engine.write_all(&index, part).await.map(|()| count)
+            });
+        }
+        while let Some(written) = writes.join_next().await {
+            told(written??);
         }
         Ok(())
     }
