@@ -14,7 +14,7 @@ use super::text::{Quantity, Token, TokenKind, Tokens};
 use super::words::{Language, Role, role};
 
 /// Version of the features; a model made with another one is refused.
-pub const FEATURE_VERSION: u32 = 2;
+pub const FEATURE_VERSION: u32 = 3;
 
 /// Weight of a word in its own place.
 const WORD: f32 = 1.0;
@@ -74,6 +74,15 @@ pub enum Kind {
     Quantity,
 }
 
+/// Where a word stands in the phrase that names the good.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// It is the first word of the phrase, vague ones aside.
+    pub first: bool,
+    /// It is the last one.
+    pub last: bool,
+}
+
 /// A weighted feature of a text.
 #[derive(Clone, Copy, Debug)]
 pub struct Feature {
@@ -87,6 +96,8 @@ pub struct Feature {
     pub kind: Kind,
     /// Whether it comes from a word that is no evidence by itself.
     pub vague: bool,
+    /// Which words of the name's naming phrase it stands for.
+    pub place: Place,
     /// Which piece of the product text it stands in, counted in the order of reading.
     pub piece: u16,
     /// Bytes of the piece that it stands for.
@@ -193,8 +204,15 @@ impl Extractor {
             last: None,
             words: 0,
         };
+        let begin = features.len();
         for at in 0..self.tokens.list.len() {
             self.token(lexicon, at, &mut walk, features);
+        }
+        let source = |at: Option<usize>| at.map(|at| self.tokens.list[at].source);
+        let (first, last) = (source(walk.first), source(walk.last));
+        for feature in &mut features[begin..] {
+            let source = Some((feature.source.0 as usize, feature.source.1 as usize));
+            feature.place = Place { first: source == first, last: source == last };
         }
         for (space, place) in [(SPACE_FIRST, walk.first), (SPACE_LAST, walk.last)] {
             if let Some(at) = place {
@@ -384,7 +402,7 @@ struct Walk {
 impl Walk {
     fn feature(&self, key: u64, weight: f32, kind: Kind, vague: bool, from: &Token, to: &Token) -> Feature {
         let source = (from.source.0 as u32, to.source.1 as u32);
-        Feature { key, weight, field: self.field, kind, vague, piece: self.piece, source }
+        Feature { key, weight, field: self.field, kind, vague, place: Place::default(), piece: self.piece, source }
     }
 }
 

@@ -1,6 +1,6 @@
 //! A product text as a sparse vector over the features of a model.
 
-use super::features::{Extractor, Feature, Field, Kind};
+use super::features::{Extractor, Feature, Field, Kind, Place};
 use super::model::Model;
 use super::{ProductText, spelling};
 
@@ -35,6 +35,10 @@ pub(crate) struct Query {
     pub(crate) unknown_share: f32,
     /// Content words that the model knows, vague ones aside.
     pub(crate) evidence: usize,
+    /// Squared weight of the known features of the naming phrase's first word, and of its last.
+    pub(crate) place_squares: [f32; 2],
+    /// Whether the last word of the naming phrase is unknown.
+    pub(crate) last_unknown: bool,
     /// Squared weight of unknown words, by field.
     unknown_squares: [f32; 2],
     lookup: Vec<(u32, f32)>,
@@ -51,6 +55,7 @@ impl Query {
     fn resolve(&mut self, model: &Model) {
         self.known.clear();
         self.evidence = 0;
+        self.last_unknown = false;
         self.unknown_squares = [0.0; 2];
         let (dictionary, spellings) = (model.dictionary(), model.spellings());
         let (mut unknown, mut all) = (0.0, 0.0);
@@ -70,6 +75,7 @@ impl Query {
             if feature.kind == Kind::Word && !feature.vague {
                 all += feature.weight;
                 if id.is_none() {
+                    self.last_unknown |= feature.place.last;
                     unknown += feature.weight;
                     self.unknown_squares[field_index(feature.field)] += (weight * UNKNOWN_RARITY).powi(2);
                 }
@@ -103,6 +109,7 @@ impl Query {
                 field: Field::Name,
                 kind: Kind::Word,
                 vague: false,
+                place: Place::default(),
                 piece: 0,
                 source: (0, 0),
             };
@@ -133,11 +140,16 @@ impl Query {
             (true, true) => ((1.0 + REST * REST).sqrt().recip(), REST / (1.0 + REST * REST).sqrt()),
             _ => (1.0, 1.0),
         };
+        self.place_squares = [0.0; 2];
         for known in &mut self.known {
             known.weight *= match known.field {
                 Field::Name => name_part / name,
                 Field::Rest => rest_part / rest,
             };
+            if let Some(Feature { place, .. }) = self.features.get(known.feature) {
+                self.place_squares[0] += f32::from(place.first) * known.weight * known.weight;
+                self.place_squares[1] += f32::from(place.last) * known.weight * known.weight;
+            }
         }
     }
 

@@ -7,9 +7,9 @@ use super::query::Query;
 /// Most candidates that are ranked.
 pub(crate) const MAX_CANDIDATES: usize = 24;
 /// Dense features of a candidate.
-pub(crate) const CANDIDATE_FEATURES: usize = 22;
+pub(crate) const CANDIDATE_FEATURES: usize = 28;
 /// Features of a text.
-pub(crate) const TEXT_FEATURES: usize = 7;
+pub(crate) const TEXT_FEATURES: usize = 11;
 /// Nearest rows below this similarity say nothing.
 const MIN_SIMILARITY: f32 = 0.1;
 /// What is added to probabilities before their logarithm is taken.
@@ -26,6 +26,10 @@ pub(crate) struct Sums {
     profile: f32,
     /// Squared weight of the features that the node has.
     covered: f32,
+    /// Learnt weights of the first word of the naming phrase, and of the last.
+    places: [f32; 2],
+    /// Squared weights of these that the node has.
+    places_covered: [f32; 2],
 }
 
 /// A leaf that may be right.
@@ -64,6 +68,8 @@ impl Scorer {
             let (step, share) = (known.weight * entry.scale, known.weight / 255.0);
             let square = known.weight * known.weight;
             let in_name = known.field == Field::Name;
+            let place = self.query.features[known.feature].place;
+            let places = [place.first, place.last];
             for &[low, high, weight, profile] in model.postings(&entry) {
                 let Some(sums) = self.sums.get_mut(usize::from(u16::from_le_bytes([low, high]))) else { continue };
                 let learnt = step * f32::from(weight as i8);
@@ -74,6 +80,12 @@ impl Scorer {
                 }
                 sums.profile += share * f32::from(profile);
                 sums.covered += square;
+                for (at, is_there) in places.into_iter().enumerate() {
+                    if is_there {
+                        sums.places[at] += learnt;
+                        sums.places_covered[at] += square;
+                    }
+                }
             }
         }
     }
@@ -137,6 +149,11 @@ impl Scorer {
         let best_nearest = best_of(&|index| nearest[index].best);
         let all_nearest: f32 = nearest.iter().map(|nearest| nearest.cubes).sum::<f32>() + FLOOR;
         let best = sums(0);
+        let place_totals = self.query.place_squares.map(|square| square + FLOOR);
+        let place_learnt = |index: usize, at: usize| sums(index).0.places[at] + sums(index).1.places[at];
+        let best_places = [0, 1].map(|at| best_of(&|index| place_learnt(index, at)));
+        let best_places_covered =
+            [0, 1].map(|at| best_of(&|index| sums(index).1.places_covered[at] / place_totals[at]));
         let mut dense = Vec::with_capacity(self.candidates.len());
         for (index, candidate) in self.candidates.iter().enumerate() {
             let (own, above) = sums(index);
@@ -167,6 +184,12 @@ impl Scorer {
                 f32::from(index == 0),
                 (model.rows_of(candidate.leaf).len() as f32).ln_1p() / 4.0,
                 own.covered - above.covered,
+                (place_learnt(index, 0) - best_places[0]).max(-12.0) / 4.0,
+                (place_learnt(index, 1) - best_places[1]).max(-12.0) / 4.0,
+                own.places_covered[0] / place_totals[0],
+                own.places_covered[1] / place_totals[1],
+                above.places_covered[0] / place_totals[0],
+                above.places_covered[1] / place_totals[1],
             ]);
         }
         for (candidate, dense) in self.candidates.iter_mut().zip(dense) {
@@ -181,6 +204,10 @@ impl Scorer {
             best_share,
             best_score.clamp(-20.0, 20.0) / 10.0,
             (self.query.evidence as f32).ln_1p() / 3.0,
+            best.1.places_covered[0] / place_totals[0],
+            best.1.places_covered[1] / place_totals[1],
+            best_places_covered[1] - best.1.places_covered[1] / place_totals[1],
+            f32::from(self.query.last_unknown),
         ];
     }
 

@@ -14,6 +14,9 @@ const NEW_GOOD: f32 = 0.8;
 /// Probability that a foreign word is added, tried this many times.
 const FOREIGN: f32 = 0.5;
 const FOREIGN_TRIES: usize = 6;
+/// Probability that it stands before the others, as the words do by which a good is described; behind them it would
+/// often be another good that has the first one's name, as in "shoe rack".
+const FOREIGN_AT_FRONT: f32 = 0.9;
 /// Share of foreign words that stand in no corpus, as brands do.
 const UNKNOWN: f32 = 0.5;
 
@@ -34,7 +37,7 @@ pub(crate) fn untidy(sample: &Sample, others: &[&Sample], random: &mut Random) -
             continue;
         }
         let word = if random.unit() < UNKNOWN { Some(invented(random)) } else { borrowed(others, sample, random) };
-        let at = if random.unit() < 0.5 { 0 } else { words.len() };
+        let at = if random.unit() < FOREIGN_AT_FRONT { 0 } else { words.len() };
         words.splice(at..at, word);
     }
     Prepared {
