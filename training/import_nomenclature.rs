@@ -68,7 +68,7 @@ pub(crate) enum Language {
     En,
 }
 
-fn parse_taxonomy(name: &str) -> Result<Taxonomy, String> {
+pub(crate) fn parse_taxonomy(name: &str) -> Result<Taxonomy, String> {
     Taxonomy::from_name(&name.to_uppercase()).ok_or_else(|| "expected TARIC, TARES or UKGT".to_owned())
 }
 

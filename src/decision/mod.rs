@@ -2,6 +2,8 @@
 //!
 //! Auto-assignment and `POST /classifications` both decide here, so that they never differ.
 
+pub mod national;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,8 +19,13 @@ use crate::domain::sides;
 use crate::domain::{ClassCode, Details, ProductClass, Segment, Taxonomy};
 use crate::reference::Reference;
 
+use national::Words;
+
 /// Most words that are told for a candidate.
 pub const MAX_EVIDENCE_WORDS: usize = 8;
+
+/// Digits at which the classifier ends.
+const SUBHEADING_DIGITS: usize = 6;
 
 /// Most rows of the corpus that are told for a candidate.
 pub const MAX_SIMILAR_ROWS: usize = 3;
@@ -169,10 +176,18 @@ impl Engine {
         let apart = |code: &ClassCode| {
             given.as_ref().is_none_or(|(own, _)| !code.is_under(&own.code) && !own.code.is_under(code))
         };
+        let depth = digits.filter(|digits| *digits > SUBHEADING_DIGITS);
+        let words = depth.map(|digits| (Words::of(&classifier, &text), digits));
         for scored in ranked.iter().filter(|scored| apart(&scored.code)).take(limit.saturating_sub(candidates.len())) {
             let evidence = classifier.explain(&text, scored.code, MAX_EVIDENCE_WORDS);
-            candidates.push(Candidate { code: scored.code, confidence: scored.confidence * rest, evidence });
+            let (mut code, mut confidence) = (scored.code, scored.confidence * rest);
+            if let Some((words, digits)) = &words {
+                code = words.line(&classifier, self.reference.nomenclature(taxonomy), code, *digits);
+                confidence *= if code == scored.code { 1.0 } else { national::SHARE_RIGHT };
+            }
+            candidates.push(Candidate { code, confidence, evidence });
         }
+        candidates[usize::from(given.is_some())..].sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
         candidates.truncate(limit);
         Explained { verdict, codes, candidates }
     }

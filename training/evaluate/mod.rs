@@ -13,10 +13,14 @@ use anyhow::{Context, Result};
 use clap::Args;
 use rayon::prelude::*;
 use vat_classification::classify::{Classifier, Decision, LanguageText, ProductText, Ranking};
-use vat_classification::domain::ClassCode;
+use vat_classification::decision::national::Words;
+use vat_classification::domain::nomenclature::Nomenclature;
+use vat_classification::domain::{ClassCode, Taxonomy};
+use vat_classification::reference::Reference;
 
 use crate::corpus;
 use crate::fit::{self, Sample};
+use crate::import_nomenclature::parse_taxonomy;
 use calibration::Reliability;
 use report::Confusion;
 
@@ -40,6 +44,12 @@ pub(crate) struct Options {
     /// Measures the held-out rows of this corpus too.
     #[arg(long)]
     pub(crate) corpus: Option<PathBuf>,
+    /// Measures how often national lines are named rightly, with this directory of reference data.
+    #[arg(long, requires = "taxonomy")]
+    pub(crate) reference: Option<PathBuf>,
+    /// The taxonomy of the codes that have more than six digits.
+    #[arg(long, value_parser = parse_taxonomy)]
+    pub(crate) taxonomy: Option<Taxonomy>,
 }
 
 /// A text with its code.
@@ -50,6 +60,8 @@ pub(crate) struct Case {
     pub(crate) description: String,
     pub(crate) tags: Vec<String>,
     pub(crate) code: ClassCode,
+    /// The code as it was given.
+    pub(crate) given: ClassCode,
 }
 
 impl Case {
@@ -78,6 +90,7 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Case>> {
             description: field(4),
             tags: field(5).split('|').filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
             code: code.prefix(code.digits().min(6) / 2 * 2),
+            given: code,
         });
     }
     Ok(cases)
@@ -151,7 +164,9 @@ fn percent(part: usize, whole: usize) -> f64 {
 
 /// Measures a model and prints the figures.
 pub(crate) fn run(options: &Options) -> Result<()> {
+    let begin = Instant::now();
     let classifier = Classifier::load(&options.model)?;
+    let loading = begin.elapsed();
     let mut cases = Vec::new();
     for file in &options.files {
         cases.extend(read(file)?);
@@ -172,7 +187,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     }
     let info = classifier.info();
-    println!("model {}, {:?}", info.version, info.limits);
+    println!("model {}, {:?}, loaded in {loading:.1?}", info.version, info.limits);
     println!(
         "per cent        texts | 2: t1    t3    t5 | 4: t1    t3    t5 | 6: t1    t3    t5 | 4: 95 % | 4+: made right | 6: made right | empty"
     );
@@ -194,6 +209,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     errors(&classifier, &cases, &answers, options.errors);
     robustness::print(&robustness::measure(&classifier, &cases));
     speed(&classifier, &cases);
+    if let (Some(directory), Some(taxonomy)) = (&options.reference, options.taxonomy) {
+        national_lines(&classifier, &cases, Reference::load(directory)?.nomenclature(taxonomy));
+    }
     if let Some(path) = &options.answers {
         write_answers(path, &cases, &answers)?;
     }
@@ -232,6 +250,7 @@ fn held_out(directory: &Path) -> Result<Vec<Case>> {
         description: sample.description.unwrap_or_default(),
         tags: Vec::new(),
         code: sample.code,
+        given: sample.code,
     };
     Ok(held_out.map(case).collect())
 }
@@ -276,6 +295,21 @@ fn errors(classifier: &Classifier, cases: &[Case], answers: &[(Ranking, Option<D
         println!("    {} {:.2}: {}", best.code, best.confidence, words(best.code));
         println!("    right {right}: {}", words(right));
     }
+}
+
+/// Prints how often eight digits are named below the right subheading, and how often rightly.
+fn national_lines(classifier: &Classifier, cases: &[Case], list: &Nomenclature) {
+    const DIGITS: usize = 8;
+    let divided = |case: &&Case| case.given.digits() >= DIGITS && list.has_children(case.code);
+    let (mut all, mut named, mut right) = (0, 0, 0);
+    for case in cases.iter().filter(divided) {
+        let line = Words::of(classifier, &case.text()).line(classifier, list, case.code, DIGITS);
+        all += 1;
+        named += usize::from(line != case.code);
+        right += usize::from(line != case.code && line == case.given.prefix(line.digits()));
+    }
+    let (share, precision) = (percent(named, all), percent(right, named));
+    println!("national lines: named for {share:.1} % of {all} texts of divided subheadings, right in {precision:.1} %");
 }
 
 /// Prints texts ranked a second on one thread: names alone, and whole texts.

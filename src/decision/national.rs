@@ -1,0 +1,137 @@
+//! The line of a national list that a product's own words single out below a subheading.
+//!
+//! The classifier ends at six digits: no corpus has the national lines of every customs territory. Their labels do have
+//! words, though, and where a product has those of one line and of no other beside it, that line is named. Lines that
+//! differ by a limit of weight or by "other" are not, so that most subheadings stay what they are.
+
+use std::collections::HashSet;
+
+use crate::classify::{Classifier, LanguageText, ProductText};
+use crate::domain::ClassCode;
+use crate::domain::nomenclature::{Labels, Nomenclature};
+
+/// Least share of the weight of a label's words that the product has.
+const LEAST_SHARE: f32 = 0.4;
+/// Most of that share that any other line beside it may have.
+const MOST_BESIDE: f32 = 0.6;
+/// Share of the lines so named that were right where the subheading was; BENCHMARKS.md has the measurement.
+pub const SHARE_RIGHT: f32 = 0.8;
+/// Most lines below one class whose labels are read.
+const MAX_LINES: usize = 100;
+
+/// The words of a product, as the classifier knows them.
+pub struct Words(HashSet<u32>);
+
+impl Words {
+    /// Reads them.
+    pub fn of(classifier: &Classifier, text: &ProductText<'_>) -> Words {
+        Words(classifier.vector(text).into_iter().map(|(word, _)| word).collect())
+    }
+
+    /// The class at or below `code`, of at most so many digits, that the words name.
+    pub fn line(&self, classifier: &Classifier, list: &Nomenclature, code: ClassCode, digits: usize) -> ClassCode {
+        let mut named = code;
+        loop {
+            let mut best: Option<(f32, ClassCode)> = None;
+            let mut beside = 0.0f32;
+            for (line, labels) in list.children(named).into_iter().take(MAX_LINES) {
+                let share = self.share(classifier, labels);
+                match best {
+                    Some((most, _)) if share <= most => beside = beside.max(share),
+                    _ => beside = best.replace((share, line)).map_or(beside, |(share, _)| beside.max(share)),
+                }
+            }
+            match best {
+                Some((share, line))
+                    if line.digits() <= digits && share >= LEAST_SHARE && beside <= MOST_BESIDE * share =>
+                {
+                    named = line;
+                }
+                _ => return named,
+            }
+        }
+    }
+
+    /// Share of the squared weight of a label's words that the product has, in the language in which it has more.
+    fn share(&self, classifier: &Classifier, labels: Labels<'_>) -> f32 {
+        let of_language = |language, label| {
+            let text = LanguageText { language, name: Some(label), ..LanguageText::default() };
+            let words = classifier.vector(&ProductText { languages: vec![text] });
+            let common = words.iter().filter(|(word, _)| self.0.contains(word));
+            common.map(|(_, weight)| weight * weight).sum::<f32>()
+        };
+        f32::max(of_language("de", labels.de), of_language("en", labels.en))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use chrono::NaiveDate;
+
+    use super::*;
+    use crate::decision::Engine;
+    use crate::domain::nomenclature::{Builder, parse_harmonized, parse_national};
+    use crate::domain::{Details, Taxonomy};
+    use crate::reference::Reference;
+
+    #[test]
+    fn a_line_is_named_where_the_product_has_its_words_alone() {
+        let classifier = Classifier::load(&Path::new(env!("CARGO_MANIFEST_DIR")).join("models/classifier.bin"));
+        let classifier = classifier.expect("the model of the repository");
+        let mut faults = Vec::new();
+        let mut builder = Builder::new(Taxonomy::Taric, NaiveDate::from_ymd_opt(2026, 11, 1).expect("a day"));
+        let rows = "04\tMilch\tDairy\n0406\tKäse\tCheese\n040690\tAnderer Käse\tOther cheese\n";
+        builder.harmonized("04", &parse_harmonized("04", rows, &mut faults), &mut faults);
+        let line = |code: &str, de: &str, en: &str| format!("{code}\t80\t1\t\t1\t\t\t\t{de}\t{en}\n");
+        let lines = [
+            line("04069013", "Emmentaler", "Emmentaler"),
+            line("04069021", "Cheddar", "Cheddar"),
+            line("04069099", "andere", "other"),
+        ];
+        builder.national(parse_national("TARIC", &lines.concat(), Taxonomy::Taric, &mut faults));
+        let list = builder.build("taxonomy", &mut faults);
+        assert!(faults.is_empty(), "{faults:?}");
+        let code = ClassCode::new("040690").expect("a code");
+        for (name, digits, expected) in [
+            ("Emmentaler mild 200 g", 8, "04069013"),
+            ("Emmentaler mild 200 g", 10, "04069013"),
+            ("Emmentaler mild 200 g", 6, "040690"),
+            ("Cheddar Scheiben", 8, "04069021"),
+            ("Emmentaler und Cheddar gerieben", 8, "040690"),
+            ("Schnittkäse", 8, "040690"),
+            ("", 8, "040690"),
+        ] {
+            let text = LanguageText { language: "de", name: Some(name), ..LanguageText::default() };
+            let text = ProductText { languages: vec![text] };
+            let found = Words::of(&classifier, &text).line(&classifier, &list, code, digits);
+            assert_eq!(found.as_str(), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn candidates_of_eight_digits_are_lines_of_the_list_of_their_taxonomy() {
+        let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir_all(dir.path().join("taxonomy/national")).expect("a folder");
+        for shared in ["taxonomy/hs2022", "vat"] {
+            std::os::unix::fs::symlink(models.join(shared), dir.path().join(shared)).expect("a link");
+        }
+        let line = "04069013\t80\t2\t040690-80\t1\t2000-01-01\t\t\tEmmentaler\tEmmentaler\n";
+        let list = line.to_owned() + &line.replace("04069013", "04069099").replace("Emmentaler", "andere");
+        std::fs::write(dir.path().join("taxonomy/national/TARIC.tsv"), list).expect("a list");
+        let reference = Reference::load(dir.path()).expect("reference data");
+        let engine = Engine::load(&models.join("classifier.bin"), Arc::new(reference)).expect("the model");
+        let names = serde_json::json!({"languageAttributes": {"de": {"productName": "Emmentaler Käse am Stück"}}});
+        let details: Details = serde_json::from_value(names).expect("details");
+        let today = NaiveDate::from_ymd_opt(2026, 11, 1).expect("a day");
+        let best = |taxonomy, digits| engine.explain(&details, taxonomy, digits, 5, today).candidates[0].clone();
+        let (shallow, deep) = (best(Taxonomy::Taric, Some(6)), best(Taxonomy::Taric, Some(8)));
+        assert_eq!((shallow.code.as_str(), deep.code.as_str()), ("040690", "04069013"));
+        assert!((deep.confidence - shallow.confidence * SHARE_RIGHT).abs() < 1e-6);
+        assert_eq!(best(Taxonomy::Taric, None).code.as_str(), "040690");
+        assert_eq!(best(Taxonomy::Ukgt, Some(8)).code.as_str(), "040690");
+    }
+}
