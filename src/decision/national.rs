@@ -14,7 +14,8 @@ use crate::domain::nomenclature::{Labels, Nomenclature};
 const LEAST_SHARE: f32 = 0.4;
 /// Most of that share that any other line beside it may have.
 const MOST_BESIDE: f32 = 0.6;
-/// Share of the lines so named that were right where the subheading was; BENCHMARKS.md has the measurement.
+/// Share of the lines so named that are taken to be right where the subheading is: a careful reading of a measurement on
+/// few texts (BENCHMARKS.md).
 pub const SHARE_RIGHT: f32 = 0.8;
 /// Most lines below one class whose labels are read.
 const MAX_LINES: usize = 100;

@@ -5,8 +5,8 @@ use super::super::table::{self, Table};
 use super::super::{LanguageText, ProductText};
 use super::*;
 
-/// The keys of a text's features, with a small lexicon.
-fn keys(language: &str, name: &str) -> Vec<(u64, Kind)> {
+/// A text's features, with a small lexicon.
+fn features(language: &str, name: &str) -> Vec<Feature> {
     let german = ["damen", "leder", "jacke", "kueche", "schuhe", "und", "kabel", "waschmaschine", "tasche"];
     let english = ["shoes", "leather", "jacket", "cable", "bags"];
     let info = |german| WordInfo { german, english: !german, vague: false, count: 30 };
@@ -18,7 +18,12 @@ fn keys(language: &str, name: &str) -> Vec<(u64, Kind)> {
     let text = ProductText { languages: vec![LanguageText { language, name: Some(name), ..LanguageText::default() }] };
     let mut features = Vec::new();
     Extractor::default().extract(&lexicon, &text, &mut features);
-    features.iter().map(|feature| (feature.key, feature.kind)).collect()
+    features
+}
+
+/// Their keys.
+fn keys(language: &str, name: &str) -> Vec<(u64, Kind)> {
+    features(language, name).iter().map(|feature| (feature.key, feature.kind)).collect()
 }
 
 fn shared(left: &str, right: &str) -> usize {
@@ -46,6 +51,22 @@ fn words_behind_for_are_marked() {
     // First and last word of the naming phrase, and the introduced word.
     assert_eq!(marks("Kabel"), 2);
     assert_eq!(marks("Kabel für Waschmaschine"), 3);
+}
+
+#[test]
+fn the_first_and_last_word_of_the_naming_phrase_are_known_as_such() {
+    let words = |name: &str, of: fn(Place) -> bool| -> Vec<String> {
+        let words = features("de", name).into_iter().filter(|feature| feature.kind == Kind::Word && of(feature.place));
+        words.map(|feature| name[feature.source.0 as usize..feature.source.1 as usize].to_owned()).collect()
+    };
+    for (name, first, last) in [
+        ("Damen Lederjacke Tasche", "Damen", "Tasche"),
+        ("Schuhe, Damen", "Schuhe", "Schuhe"),
+        ("Leder Kabel für Waschmaschine", "Leder", "Kabel"),
+    ] {
+        assert_eq!(words(name, |place| place.first), [first], "{name}");
+        assert_eq!(words(name, |place| place.last), [last], "{name}");
+    }
 }
 
 #[test]

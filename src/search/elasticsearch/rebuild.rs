@@ -120,7 +120,9 @@ impl Elasticsearch {
         client::send(&self.transport, &refresh).await?;
         if !self.aliased().await?.is_empty() {
             // An index of many segments is slow; the old one answers until the new one is merged.
-            self.compact_index(&record.name).await?;
+            if let Err(error) = self.compact_index(&record.name).await {
+                tracing::warn!(%error, "the new search index is used as it is, since it could not be merged");
+            }
         }
         self.swap(&record.name).await
     }
