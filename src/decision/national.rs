@@ -32,25 +32,22 @@ impl Words {
     /// The class at or below `code`, of at most so many digits, that the words name.
     pub fn line(&self, classifier: &Classifier, list: &Nomenclature, code: ClassCode, digits: usize) -> ClassCode {
         let mut named = code;
-        loop {
-            let mut best: Option<(f32, ClassCode)> = None;
-            let mut beside = 0.0f32;
-            for (line, labels) in list.children(named).into_iter().take(MAX_LINES) {
-                let share = self.share(classifier, labels);
-                match best {
-                    Some((most, _)) if share <= most => beside = beside.max(share),
-                    _ => beside = best.replace((share, line)).map_or(beside, |(share, _)| beside.max(share)),
-                }
-            }
-            match best {
-                Some((share, line))
+        while named.digits() < digits {
+            let lines = list.children(named).into_iter().take(MAX_LINES);
+            let mut shares: Vec<(f32, ClassCode)> =
+                lines.map(|(line, labels)| (self.share(classifier, labels), line)).collect();
+            shares.sort_by(|a, b| b.0.total_cmp(&a.0));
+            let beside = shares.get(1).map_or(0.0, |(share, _)| *share);
+            match shares.first() {
+                Some(&(share, line))
                     if line.digits() <= digits && share >= LEAST_SHARE && beside <= MOST_BESIDE * share =>
                 {
                     named = line;
                 }
-                _ => return named,
+                _ => break,
             }
         }
+        named
     }
 
     /// Share of the squared weight of a label's words that the product has, in the language in which it has more.

@@ -1,6 +1,7 @@
 //! The OpenAPI document, made from the handlers, and the page that shows it.
 
 mod inputs;
+mod schemas;
 
 use std::sync::OnceLock;
 

@@ -158,15 +158,15 @@ impl Lines {
         let mut open: Vec<usize> = Vec::new();
         let mut above: Vec<Option<usize>> = Vec::with_capacity(lines.len());
         for index in 0..lines.len() {
-            if let Some(parent) = places.get(lines[index].parent.as_str()) {
-                lines[index].depth = lines[*parent].depth + 1;
+            let named = places.get(lines[index].parent.as_str()).copied();
+            if let Some(parent) = named {
+                lines[index].depth = lines[parent].depth + 1;
             }
             let depth = lines[index].depth;
             let is_above = |known: &usize| {
                 lines[*known].depth < depth && lines[index].code.get(..2) == lines[*known].code.get(..2)
             };
             open.truncate(open.iter().take_while(|known| is_above(known)).count());
-            let named = places.get(lines[index].parent.as_str()).copied();
             above.push(named.or_else(|| open.last().copied()));
             open.push(index);
         }

@@ -10,9 +10,7 @@ use serde_json::Value;
 use utoipa::Number;
 use utoipa::openapi::content::Content;
 use utoipa::openapi::path::{Operation, Parameter, ParameterIn};
-use utoipa::openapi::schema::{
-    AdditionalProperties, ArrayBuilder, ArrayItems, Object, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
-};
+use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, Object, ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::{KnownFormat, OpenApi as Document, RefOr, Required, SchemaFormat};
 
 use crate::domain::applications::Application;
@@ -24,10 +22,12 @@ use crate::domain::validation::{
     MAX_NAME_CHARACTERS, MAX_REFERENCE_CHARACTERS, MAX_TAG_CHARACTERS, MAX_TAGS, MAX_UIDS, UNITS,
 };
 use crate::domain::{Taxonomy, countries};
+use crate::http::openapi::schemas::{
+    description_of, each, each_reference, each_text, each_whole, is_nullable, one_of, reference, text, whole,
+    with_null, without_null,
+};
 use crate::http::params::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE};
 
-/// Where components lie in a reference.
-const COMPONENTS: &str = "#/components/schemas/";
 /// What the name of a schema gets when its fields may also be null, to be removed by a merge patch.
 const PATCH_SUFFIX: &str = "Patch";
 /// Any text without U+0000, which the service refuses everywhere.
@@ -274,8 +274,12 @@ fn patch_of(object: &Object) -> Object {
     patch
 }
 
-fn text() -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::String)
+fn rename_references(schema: &mut RefOr<Schema>) {
+    each(schema, &mut |inside| {
+        if let RefOr::Ref(reference) = inside {
+            reference.ref_location.push_str(PATCH_SUFFIX);
+        }
+    });
 }
 
 /// A value of a merchant's attribute, whose declaration says which of these types it has.
@@ -286,158 +290,6 @@ fn attribute_value() -> Schema {
 
 fn product_id() -> ObjectBuilder {
     text().min_length(Some(1)).max_length(Some(MAX_PRODUCT_ID_CHARACTERS)).pattern(Some(PRODUCT_ID))
-}
-
-fn one_of(names: &[&str]) -> ObjectBuilder {
-    text().enum_values(Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()))
-}
-
-fn whole(least: i64, most: i64) -> ObjectBuilder {
-    ObjectBuilder::new()
-        .schema_type(Type::Integer)
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
-        .minimum(Some(Number::Int(least as isize)))
-        .maximum(Some(Number::Int(most as isize)))
-}
-
-fn reference(name: &str) -> RefOr<Schema> {
-    RefOr::Ref(utoipa::openapi::Ref::from_schema_name(name))
-}
-
-fn is_null(schema: &RefOr<Schema>) -> bool {
-    matches!(schema, RefOr::T(Schema::Object(object)) if object.schema_type == SchemaType::Type(Type::Null))
-}
-
-fn schema_type(schema: &mut RefOr<Schema>) -> Option<&mut SchemaType> {
-    match schema {
-        RefOr::T(Schema::Object(object)) => Some(&mut object.schema_type),
-        RefOr::T(Schema::Array(array)) => Some(&mut array.schema_type),
-        _ => None,
-    }
-}
-
-fn is_nullable(schema: &RefOr<Schema>) -> bool {
-    match schema {
-        RefOr::T(Schema::OneOf(one)) => one.items.iter().any(is_null),
-        other => {
-            let types = schema_type(&mut other.clone()).cloned();
-            matches!(types, Some(SchemaType::Array(types)) if types.contains(&Type::Null))
-        }
-    }
-}
-
-fn without_null(schema: &mut RefOr<Schema>) {
-    if let RefOr::T(Schema::OneOf(one)) = schema {
-        one.items.retain(|item| !is_null(item));
-        if one.items.len() == 1
-            && let Some(only) = one.items.pop()
-        {
-            *schema = only;
-        }
-    } else if let Some(types) = schema_type(schema)
-        && let SchemaType::Array(several) = types
-    {
-        several.retain(|one| *one != Type::Null);
-        if let [only] = several.as_slice() {
-            *types = SchemaType::Type(only.clone());
-        }
-    }
-}
-
-fn with_null(schema: &mut RefOr<Schema>) {
-    if is_nullable(schema) {
-        return;
-    }
-    if let RefOr::Ref(reference) = schema {
-        let either = OneOfBuilder::new().item(ObjectBuilder::new().schema_type(Type::Null)).item(reference.clone());
-        *schema = RefOr::T(Schema::OneOf(either.build()));
-        return;
-    }
-    match schema_type(schema) {
-        Some(types @ SchemaType::Type(_)) => {
-            let SchemaType::Type(only) = types.clone() else { return };
-            *types = SchemaType::Array(vec![only, Type::Null]);
-        }
-        Some(SchemaType::Array(several)) => several.push(Type::Null),
-        _ => {}
-    }
-    if let RefOr::T(Schema::Object(object)) = schema
-        && let Some(names) = &mut object.enum_values
-    {
-        names.push(Value::Null);
-    }
-}
-
-fn description_of(schema: &RefOr<Schema>) -> Option<String> {
-    match schema {
-        RefOr::T(Schema::Object(object)) => object.description.clone(),
-        RefOr::T(Schema::Array(array)) => array.description.clone(),
-        _ => None,
-    }
-}
-
-/// Hands on every schema inside this one, and itself.
-fn each(schema: &mut RefOr<Schema>, visit: &mut impl FnMut(&mut RefOr<Schema>)) {
-    visit(schema);
-    match schema {
-        RefOr::T(Schema::Object(object)) => {
-            object.properties.values_mut().for_each(|property| each(property, visit));
-            if let Some(values) = &mut object.additional_properties
-                && let AdditionalProperties::RefOr(values) = values.as_mut()
-            {
-                each(values, visit);
-            }
-        }
-        RefOr::T(Schema::Array(array)) => {
-            if let ArrayItems::RefOrSchema(items) = &mut array.items {
-                each(items, visit);
-            }
-        }
-        RefOr::T(Schema::OneOf(one)) => one.items.iter_mut().for_each(|item| each(item, visit)),
-        _ => {}
-    }
-}
-
-fn each_reference(schema: &mut RefOr<Schema>, visit: &mut impl FnMut(&str)) {
-    each(schema, &mut |inside| {
-        if let RefOr::Ref(reference) = inside {
-            visit(reference.ref_location.trim_start_matches(COMPONENTS));
-        }
-    });
-}
-
-fn rename_references(schema: &mut RefOr<Schema>) {
-    each(schema, &mut |inside| {
-        if let RefOr::Ref(reference) = inside {
-            reference.ref_location.push_str(PATCH_SUFFIX);
-        }
-    });
-}
-
-fn each_text(schema: &mut RefOr<Schema>, visit: &mut impl FnMut(&mut Object)) {
-    each(schema, &mut |inside| {
-        if let RefOr::T(Schema::Object(object)) = inside
-            && match &object.schema_type {
-                SchemaType::Type(only) => *only == Type::String,
-                SchemaType::Array(several) => several.contains(&Type::String),
-                SchemaType::AnyValue => false,
-            }
-        {
-            visit(object);
-        }
-    });
-}
-
-/// A whole number of a request fits into 64 bits.
-fn each_whole(schema: &mut RefOr<Schema>) {
-    each(schema, &mut |inside| {
-        if let RefOr::T(Schema::Object(object)) = inside
-            && object.format == Some(SchemaFormat::KnownFormat(KnownFormat::Int64))
-        {
-            object.minimum.get_or_insert(Number::Int(1));
-            object.maximum.get_or_insert(Number::Int(i64::MAX as isize));
-        }
-    });
 }
 
 #[cfg(test)]
@@ -508,7 +360,7 @@ mod tests {
             match value {
                 Value::Object(fields) => {
                     if let Some(name) = fields.get("$ref").and_then(Value::as_str) {
-                        let name = name.trim_start_matches(super::COMPONENTS);
+                        let name = name.trim_start_matches(crate::http::openapi::schemas::COMPONENTS);
                         assert!(schemas[name].is_object(), "{name} is missing");
                     }
                     fields.values().for_each(|field| check(field, schemas));

@@ -1,0 +1,159 @@
+//! Schemas of the OpenAPI document: making the common ones, and walking through and changing finished ones.
+
+use serde_json::Value;
+use utoipa::Number;
+use utoipa::openapi::schema::{
+    AdditionalProperties, ArrayItems, Object, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
+};
+use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
+
+/// Where components lie in a reference.
+pub(super) const COMPONENTS: &str = "#/components/schemas/";
+
+pub(super) fn text() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String)
+}
+
+pub(super) fn one_of(names: &[&str]) -> ObjectBuilder {
+    text().enum_values(Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()))
+}
+
+pub(super) fn whole(least: i64, most: i64) -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
+        .minimum(Some(Number::Int(least as isize)))
+        .maximum(Some(Number::Int(most as isize)))
+}
+
+pub(super) fn reference(name: &str) -> RefOr<Schema> {
+    RefOr::Ref(utoipa::openapi::Ref::from_schema_name(name))
+}
+
+fn is_null(schema: &RefOr<Schema>) -> bool {
+    matches!(schema, RefOr::T(Schema::Object(object)) if object.schema_type == SchemaType::Type(Type::Null))
+}
+
+fn schema_type(schema: &mut RefOr<Schema>) -> Option<&mut SchemaType> {
+    match schema {
+        RefOr::T(Schema::Object(object)) => Some(&mut object.schema_type),
+        RefOr::T(Schema::Array(array)) => Some(&mut array.schema_type),
+        _ => None,
+    }
+}
+
+pub(super) fn is_nullable(schema: &RefOr<Schema>) -> bool {
+    match schema {
+        RefOr::T(Schema::OneOf(one)) => one.items.iter().any(is_null),
+        other => {
+            let types = schema_type(&mut other.clone()).cloned();
+            matches!(types, Some(SchemaType::Array(types)) if types.contains(&Type::Null))
+        }
+    }
+}
+
+pub(super) fn without_null(schema: &mut RefOr<Schema>) {
+    if let RefOr::T(Schema::OneOf(one)) = schema {
+        one.items.retain(|item| !is_null(item));
+        if one.items.len() == 1
+            && let Some(only) = one.items.pop()
+        {
+            *schema = only;
+        }
+    } else if let Some(types) = schema_type(schema)
+        && let SchemaType::Array(several) = types
+    {
+        several.retain(|one| *one != Type::Null);
+        if let [only] = several.as_slice() {
+            *types = SchemaType::Type(only.clone());
+        }
+    }
+}
+
+pub(super) fn with_null(schema: &mut RefOr<Schema>) {
+    if is_nullable(schema) {
+        return;
+    }
+    if let RefOr::Ref(reference) = schema {
+        let either = OneOfBuilder::new().item(ObjectBuilder::new().schema_type(Type::Null)).item(reference.clone());
+        *schema = RefOr::T(Schema::OneOf(either.build()));
+        return;
+    }
+    match schema_type(schema) {
+        Some(types @ SchemaType::Type(_)) => {
+            let SchemaType::Type(only) = types.clone() else { return };
+            *types = SchemaType::Array(vec![only, Type::Null]);
+        }
+        Some(SchemaType::Array(several)) => several.push(Type::Null),
+        _ => {}
+    }
+    if let RefOr::T(Schema::Object(object)) = schema
+        && let Some(names) = &mut object.enum_values
+    {
+        names.push(Value::Null);
+    }
+}
+
+pub(super) fn description_of(schema: &RefOr<Schema>) -> Option<String> {
+    match schema {
+        RefOr::T(Schema::Object(object)) => object.description.clone(),
+        RefOr::T(Schema::Array(array)) => array.description.clone(),
+        _ => None,
+    }
+}
+
+/// Hands on every schema inside this one, and itself.
+pub(super) fn each(schema: &mut RefOr<Schema>, visit: &mut impl FnMut(&mut RefOr<Schema>)) {
+    visit(schema);
+    match schema {
+        RefOr::T(Schema::Object(object)) => {
+            object.properties.values_mut().for_each(|property| each(property, visit));
+            if let Some(values) = &mut object.additional_properties
+                && let AdditionalProperties::RefOr(values) = values.as_mut()
+            {
+                each(values, visit);
+            }
+        }
+        RefOr::T(Schema::Array(array)) => {
+            if let ArrayItems::RefOrSchema(items) = &mut array.items {
+                each(items, visit);
+            }
+        }
+        RefOr::T(Schema::OneOf(one)) => one.items.iter_mut().for_each(|item| each(item, visit)),
+        _ => {}
+    }
+}
+
+pub(super) fn each_reference(schema: &mut RefOr<Schema>, visit: &mut impl FnMut(&str)) {
+    each(schema, &mut |inside| {
+        if let RefOr::Ref(reference) = inside {
+            visit(reference.ref_location.trim_start_matches(COMPONENTS));
+        }
+    });
+}
+
+pub(super) fn each_text(schema: &mut RefOr<Schema>, visit: &mut impl FnMut(&mut Object)) {
+    each(schema, &mut |inside| {
+        if let RefOr::T(Schema::Object(object)) = inside
+            && match &object.schema_type {
+                SchemaType::Type(only) => *only == Type::String,
+                SchemaType::Array(several) => several.contains(&Type::String),
+                SchemaType::AnyValue => false,
+            }
+        {
+            visit(object);
+        }
+    });
+}
+
+/// A whole number of a request fits into 64 bits.
+pub(super) fn each_whole(schema: &mut RefOr<Schema>) {
+    each(schema, &mut |inside| {
+        if let RefOr::T(Schema::Object(object)) = inside
+            && object.format == Some(SchemaFormat::KnownFormat(KnownFormat::Int64))
+        {
+            object.minimum.get_or_insert(Number::Int(1));
+            object.maximum.get_or_insert(Number::Int(i64::MAX as isize));
+        }
+    });
+}
