@@ -22,7 +22,7 @@ impl Database {
             }
         };
         let opened = async {
-            let store = Store::connect(&url).await.context("cannot connect to the database")?;
+            let store = Store::connect_with(&url, &settings.pool).await.context("cannot connect to the database")?;
             store.migrate().await.context("cannot bring the database's schema up to date")?;
             anyhow::Ok(store)
         };

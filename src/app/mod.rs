@@ -4,6 +4,7 @@ mod accounts;
 mod database;
 mod demonstration;
 mod logging;
+mod queue;
 mod reindex;
 mod serve;
 mod settings;
@@ -32,6 +33,7 @@ pub fn main() -> ExitCode {
             Some(Command::Serve(settings)) => serve::run(settings, Then::Serve).await,
             Some(Command::Account { command }) => accounts::account(command).await,
             Some(Command::Token { command }) => accounts::token(command).await,
+            Some(Command::Queue { command }) => queue::run(command).await,
             Some(Command::Import { file, transfer }) => self::transfer::import(&file, &transfer).await,
             Some(Command::Export { file, languages, transfer }) => {
                 self::transfer::export(&file, &languages, &transfer).await

@@ -100,6 +100,7 @@ fn start_jobs(state: &AppState, shutdown: &CancellationToken) -> JoinSet<()> {
     running.spawn(jobs::auto_assignment::run(state.store.clone(), state.engine.clone(), wake, shutdown.clone()));
     let wake = state.wake.projection.clone();
     running.spawn(jobs::projection::run(state.store.clone(), state.search.clone(), wake, shutdown.clone()));
+    running.spawn(jobs::sampling::run(state.store.clone(), shutdown.clone()));
     running.spawn(jobs::housekeeping::run(state.store.clone(), state.pictures.clone(), shutdown.clone()));
     running
 }

@@ -8,6 +8,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::domain::access::{Level, Plan};
 use crate::pictures::S3Settings;
 use crate::search;
+use crate::store;
+use crate::store::parked::Queue;
 
 /// Stores merchants' products and finds the customs product class, and so the VAT rate, of each.
 #[derive(Debug, Parser)]
@@ -32,6 +34,11 @@ pub(super) enum Command {
     Token {
         #[command(subcommand)]
         command: TokenCommand,
+    },
+    /// Work that was set aside because it failed for what a product holds.
+    Queue {
+        #[command(subcommand)]
+        command: QueueCommand,
     },
     /// Builds the search index anew from the database, while the service goes on; or compares the two.
     Reindex {
@@ -88,6 +95,8 @@ pub(super) struct DatabaseSettings {
     /// Directory of the private PostgreSQL and of pictures.
     #[arg(long, env = "DATA_DIR", default_value = "./data")]
     pub data_dir: PathBuf,
+    #[command(flatten)]
+    pub pool: store::Settings,
 }
 
 /// Whose products are transferred.
@@ -168,6 +177,27 @@ pub(super) enum AccountCommand {
 }
 
 #[derive(Debug, Subcommand)]
+pub(super) enum QueueCommand {
+    /// Prints parked work: queue, account, productId, shopId, when and why, separated by tabs.
+    Parked(ParkedSettings),
+    /// Sends parked work again and prints how many products that are.
+    Retry(ParkedSettings),
+}
+
+/// Which parked work is meant.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ParkedSettings {
+    /// auto-assignment or search; both without it.
+    #[arg(long, value_parser = queue)]
+    pub queue: Option<Queue>,
+    /// The account; all without it.
+    #[arg(long)]
+    pub account: Option<String>,
+    #[command(flatten)]
+    pub database: DatabaseSettings,
+}
+
+#[derive(Debug, Subcommand)]
 pub(super) enum TokenCommand {
     /// Makes a token and prints it; it is not shown again.
     Create {
@@ -207,6 +237,10 @@ fn name(text: &str) -> Result<String, String> {
 
 fn plan(text: &str) -> Result<Plan, String> {
     Plan::from_name(text).ok_or_else(|| "UNLIMITED or FREE_TRIAL".to_owned())
+}
+
+fn queue(text: &str) -> Result<Queue, String> {
+    Queue::from_name(text).ok_or_else(|| "auto-assignment or search".to_owned())
 }
 
 fn level(text: &str) -> Result<Level, String> {

@@ -209,6 +209,10 @@ impl From<StoreError> for ApiError {
                 ApiError::Unprocessable(summary(&faults, "items cannot be processed"), faults)
             }
             limit @ StoreError::LimitExceeded { .. } => ApiError::LimitExceeded(limit.to_string(), until_next_month()),
+            StoreError::Unavailable(error) => {
+                tracing::warn!(%error, "the database is not available");
+                ApiError::NotReady("the database does not answer now".to_owned())
+            }
             StoreError::Database(error) => ApiError::Internal(format!("database: {error}")),
         }
     }
@@ -229,7 +233,7 @@ impl From<SearchError> for ApiError {
 
 impl From<sqlx::Error> for ApiError {
     fn from(error: sqlx::Error) -> ApiError {
-        StoreError::Database(error).into()
+        StoreError::from(error).into()
     }
 }
 

@@ -55,15 +55,6 @@ pub(super) async fn version(State(state): State<AppState>) -> Json<Version> {
     description = "Counters and histograms in Prometheus' text format.",
     responses((status = 200, description = "The metrics.", body = String, content_type = "text/plain")))]
 pub(super) async fn metrics(State(state): State<AppState>) -> Response {
-    if let Ok(length) = state.store.auto_queue_length().await {
-        metrics::gauge!("auto_assignment_queue_products").set(length as f64);
-    }
-    if let Ok(length) = state.store.search_queue_length().await {
-        metrics::gauge!("search_outbox_rows").set(length as f64);
-    }
-    if let Ok(parked) = state.store.search_parked().await {
-        metrics::gauge!("search_parked_products").set(parked as f64);
-    }
     let text = state.metrics.render();
     (StatusCode::OK, [(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response()
 }

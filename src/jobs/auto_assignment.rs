@@ -1,5 +1,7 @@
 //! Auto-assignment: claims queued products, decides, stores.
 
+use std::any::Any;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 
 use chrono::Utc;
@@ -10,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::decision::{Engine, Verdict};
 use crate::domain::Taxonomy;
 use crate::jobs::{PAUSE_AFTER_FAILURE, POLL, wait};
-use crate::store::auto_queue::{AutoResult, Batch, Claim};
+use crate::store::auto_queue::{AutoResult, Batch, Claim, Decided};
 use crate::store::{Store, StoreError};
 
 /// Products claimed at a time: enough that a round trip costs little, few enough that a crash gives little back.
@@ -54,25 +56,44 @@ pub async fn work_off(store: &Store, engine: &Arc<Engine>, shutdown: &Cancellati
 }
 
 /// Decides for every claim of a batch, on all cores.
-pub async fn decide(engine: Arc<Engine>, batch: Batch) -> (Batch, Vec<Vec<AutoResult>>) {
-    let claims = batch.claims.clone();
+pub async fn decide(engine: Arc<Engine>, batch: Batch) -> (Batch, Vec<Decided>) {
     let today = Utc::now().date_naive();
+    decide_by(batch, move |claim: &Claim| {
+        let taxonomies: Vec<Taxonomy> = claim.slots.iter().map(|slot| slot.taxonomy).collect();
+        let verdicts = engine.decide(&claim.details, &taxonomies, today);
+        verdicts.into_iter().map(AutoResult::from).collect()
+    })
+    .await
+}
+
+/// The same with a rule of its own. A panic costs the product alone for which it happened.
+pub async fn decide_by(
+    batch: Batch,
+    rule: impl Fn(&Claim) -> Vec<AutoResult> + Send + Sync + 'static,
+) -> (Batch, Vec<Decided>) {
+    let claims = batch.claims.clone();
     let computed = tokio::task::spawn_blocking(move || {
-        let decide = |claim: &Claim| {
-            let taxonomies: Vec<Taxonomy> = claim.slots.iter().map(|slot| slot.taxonomy).collect();
-            let verdicts = engine.decide(&claim.details, &taxonomies, today);
-            verdicts.into_iter().map(AutoResult::from).collect::<Vec<_>>()
-        };
-        claims.par_iter().map(decide).collect::<Vec<_>>()
+        // The rule keeps nothing from one product to the next that a panic could leave half changed.
+        let guarded = |claim: &Claim| panic::catch_unwind(AssertUnwindSafe(|| rule(claim))).map_err(reason);
+        claims.par_iter().map(guarded).collect::<Vec<Decided>>()
     });
-    match computed.await {
-        Ok(results) => (batch, results),
-        // A panic of the classifier must not leave products pending for ever: nothing is found for this batch.
-        Err(error) => {
-            tracing::error!(%error, products = batch.claims.len(), "auto-assignment failed");
-            let nothing = |claim: &Claim| vec![AutoResult { found: None }; claim.slots.len()];
-            let results = batch.claims.iter().map(nothing).collect();
-            (batch, results)
-        }
+    let decided = match computed.await {
+        Ok(decided) => decided,
+        // Nothing is left to panic but the collecting itself.
+        Err(error) => batch.claims.iter().map(|_| Err(error.to_string())).collect(),
+    };
+    for (claim, reason) in
+        batch.claims.iter().zip(&decided).filter_map(|(claim, one)| Some((claim, one.as_ref().err()?)))
+    {
+        tracing::error!(product_key = claim.key(), reason, "auto-assignment of a product failed; it is parked");
+        metrics::counter!("auto_assignment_parked_total").increment(1);
     }
+    (batch, decided)
+}
+
+/// What a panic said.
+fn reason(panic: Box<dyn Any + Send>) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("panic: {}", text.unwrap_or_default())
 }

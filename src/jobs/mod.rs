@@ -3,6 +3,7 @@
 pub mod auto_assignment;
 pub mod housekeeping;
 pub mod projection;
+pub mod sampling;
 
 use std::time::Duration;
 

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::search::{Engine, EngineError, pause};
-use crate::store::search::{Change, Claim, Outcome};
+use crate::store::search::{Change, Claim, Outcome, StoredProduct};
 use crate::store::{Store, StoreError};
 
 /// Most rows that are claimed at once.
@@ -190,9 +190,8 @@ impl Feeder {
 /// The changes of a claim, made from its products off the threads that serve requests.
 async fn changes(claim: &mut Claim) -> Result<Vec<Change>, EngineError> {
     let (products, removals) = claim.take();
-    let written = tokio::task::spawn_blocking(move || {
-        products.into_iter().filter_map(|product| product.change()).collect::<Vec<Change>>()
-    });
+    let written =
+        tokio::task::spawn_blocking(move || products.into_iter().map(StoredProduct::change).collect::<Vec<Change>>());
     let mut changes = removals;
     changes.extend(written.await?);
     Ok(changes)

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::store::pages::Page;
-use crate::store::search::{Change, Claim, FilterError, IndexRecord, Outcome};
-use crate::store::{Store, StoreError};
+use crate::store::search::{Change, Claim, FilterError, IndexRecord, Outcome, StoredProduct};
+use crate::store::{self, Store, StoreError};
 
 use self::elasticsearch::standing;
 pub use self::elasticsearch::{ElasticError, Elasticsearch, Standing};
@@ -114,6 +114,9 @@ impl Engine {
                 postgres.require_ready().await?;
                 postgres.store.filter_products(search).await.map_err(|error| match error {
                     FilterError::TooSlow => SearchError::TooSlow,
+                    FilterError::Database(error) if store::is_unavailable(&error) => {
+                        SearchError::Unavailable(error.to_string())
+                    }
                     FilterError::Database(error) => SearchError::Internal(error.to_string()),
                 })
             }
@@ -269,13 +272,12 @@ impl Postgres {
         let total = self.store.count_products().await?;
         let (mut after, mut done) = (i64::MIN, 0);
         loop {
-            let products = self.store.products_after_key(after, REBUILD_PRODUCTS).await?;
-            let changes: Vec<Change> = tokio::task::spawn_blocking(move || {
-                products.into_iter().map_while(|product| product.change()).collect()
-            })
-            .await?;
-            let Some(last) = changes.last() else { break };
-            after = last.key;
+            let part = self.store.products_after_key(after, REBUILD_PRODUCTS).await?;
+            let Some(last) = part.last else { break };
+            after = last;
+            let changes: Vec<Change> =
+                tokio::task::spawn_blocking(move || part.products.into_iter().map(StoredProduct::change).collect())
+                    .await?;
             self.store.project(&changes).await?;
             done += changes.len() as i64;
             progress(done, total.max(done));

@@ -85,11 +85,29 @@ pub(super) fn new_uuid() -> Uuid {
 
 /// Sees to it that new sequences lie above all old ones, also when a dump was restored into a cluster whose
 /// transaction ids begin lower than those of the old one.
+///
+/// In the cluster for which this was done last nothing is read but one row; in another one the end of each account's
+/// journal, by its index.
 pub(super) async fn raise_base(pool: &PgPool) -> Result<(), sqlx::Error> {
+    let is_same: bool = sqlx::query_scalar(
+        "select cluster is not distinct from system_identifier from journal_base, pg_control_system()",
+    )
+    .fetch_one(pool)
+    .await?;
+    if is_same {
+        return Ok(());
+    }
     sqlx::query(
-        "with highest as (select coalesce(max(sequence), 0) / 131072 as transaction from journal)
-         update journal_base set base = highest.transaction + 1
-         from highest where base + pg_current_xact_id()::text::bigint <= highest.transaction",
+        "with highest as (
+             select coalesce(max(last.sequence), 0) / 131072 as transaction
+             from accounts cross join lateral (
+                 select sequence from journal where journal.account_id = accounts.account_id
+                 order by sequence desc limit 1) as last)
+         update journal_base
+         set cluster = system_identifier,
+             base = case when base + pg_current_xact_id()::text::bigint <= highest.transaction
+                         then highest.transaction + 1 else base end
+         from highest, pg_control_system()",
     )
     .execute(pool)
     .await?;

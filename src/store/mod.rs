@@ -8,27 +8,24 @@ pub mod assignments;
 pub mod attributes;
 pub mod auto_queue;
 pub mod changes;
+mod details;
 pub mod journal;
 pub mod labels;
+pub mod lengths;
 pub mod pages;
+pub mod parked;
 pub mod pictures;
 pub mod products;
 pub mod quota;
 pub mod search;
+pub mod settings;
 
-use std::time::Duration;
-
-use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{PgPool, Postgres, Transaction};
 
 use crate::domain::Fault;
 
-/// Most connections that one service opens to its database.
-pub const MAX_CONNECTIONS: u32 = 24;
-/// How long a request waits for a connection, in seconds, before it fails.
-pub const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long any statement may run; a request is over by then, and a migration sets its own limit.
-pub const STATEMENT_TIMEOUT: Duration = Duration::from_secs(60);
+pub use settings::Settings;
+
 /// How often a transaction that lost a deadlock or a race is tried again.
 pub const MAX_ATTEMPTS: u32 = 5;
 
@@ -65,9 +62,36 @@ pub enum StoreError {
         /// Checks that the request needs.
         asked: i64,
     },
+    /// The database is away, full or too busy: the same may well succeed later.
+    #[error("the database is not available: {0}")]
+    Unavailable(sqlx::Error),
     /// The database failed.
     #[error(transparent)]
-    Database(#[from] sqlx::Error),
+    Database(sqlx::Error),
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> StoreError {
+        if is_unavailable(&error) { StoreError::Unavailable(error) } else { StoreError::Database(error) }
+    }
+}
+
+/// Whether an error tells of the state that the database is in, and not of what was asked of it.
+pub fn is_unavailable(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_)
+        | sqlx::Error::Tls(_)
+        | sqlx::Error::PoolTimedOut
+        | sqlx::Error::PoolClosed
+        | sqlx::Error::WorkerCrashed => true,
+        // PostgreSQL's classes: 08 connection exception, 53 insufficient resources, 57P operator intervention,
+        // 58 system error, XX internal error. 57014: the statement ran into its limit. 25006: a standby that only reads.
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| {
+            ["08", "53", "57P", "58", "XX"].iter().any(|class| code.starts_with(class))
+                || matches!(code.as_ref(), "57014" | "25006" | "25P03")
+        }),
+        _ => false,
+    }
 }
 
 impl StoreError {
@@ -91,22 +115,20 @@ pub struct Store {
 }
 
 impl Store {
-    /// Connects, without looking at the schema.
+    /// Connects with the default settings, without looking at the schema.
     ///
     /// # Errors
     /// When the URL is malformed or no connection can be made.
     pub async fn connect(url: &str) -> Result<Store, sqlx::Error> {
-        let timeout = STATEMENT_TIMEOUT.as_millis().to_string();
-        let options: PgConnectOptions = url.parse()?;
-        let options = options
-            .application_name("vat-classification")
-            .options([("statement_timeout", timeout.as_str()), ("timezone", "UTC")]);
-        let pool = PgPoolOptions::new()
-            .max_connections(MAX_CONNECTIONS)
-            .min_connections(1)
-            .acquire_timeout(ACQUIRE_TIMEOUT)
-            .connect_with(options)
-            .await?;
+        Store::connect_with(url, &Settings::default()).await
+    }
+
+    /// Connects, without looking at the schema.
+    ///
+    /// # Errors
+    /// When the URL is malformed or no connection can be made.
+    pub async fn connect_with(url: &str, settings: &Settings) -> Result<Store, sqlx::Error> {
+        let pool = settings.pool_options().connect_with(settings.connect_options(url)?).await?;
         Ok(Store { pool })
     }
 

@@ -30,7 +30,7 @@ pub(super) async fn charge(tx: &mut Tx, caller: &Caller, checks: usize) -> Resul
     let Some(limit) = caller.plan.monthly_checks() else {
         sqlx::query(
             "insert into usage (account_id, month, shard, used)
-             values ($1, date_trunc('month', now()), pg_current_xact_id()::text::bigint % $3, $2)
+             values ($1, date_trunc('month', now() at time zone 'UTC'), pg_current_xact_id()::text::bigint % $3, $2)
              on conflict (account_id, month, shard) do update set used = usage.used + excluded.used",
         )
         .bind(caller.account)
@@ -41,7 +41,7 @@ pub(super) async fn charge(tx: &mut Tx, caller: &Caller, checks: usize) -> Resul
         return Ok(());
     };
     let row: (i64,) = sqlx::query_as(
-        "insert into usage (account_id, month, shard, used) values ($1, date_trunc('month', now()), 0, $2)
+        "insert into usage (account_id, month, shard, used) values ($1, date_trunc('month', now() at time zone 'UTC'), 0, $2)
          on conflict (account_id, month, shard) do update set used = usage.used + excluded.used
          returning used",
     )
@@ -76,8 +76,8 @@ impl Store {
     /// When the database fails.
     pub async fn usage(&self, account: i64) -> Result<Usage, StoreError> {
         let usage = sqlx::query_as(
-            "select to_char(now(), 'YYYY-MM') as month, coalesce(sum(used), 0)::bigint as used
-             from usage where account_id = $1 and month = date_trunc('month', now())",
+            "select to_char(now() at time zone 'UTC', 'YYYY-MM') as month, coalesce(sum(used), 0)::bigint as used
+             from usage where account_id = $1 and month = date_trunc('month', now() at time zone 'UTC')",
         )
         .bind(account)
         .fetch_one(self.pool())

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use crate::search::elasticsearch::client::{self, ElasticError, Request};
 use crate::search::elasticsearch::{Elasticsearch, mapping, write};
 use crate::search::{EngineError, Progress};
-use crate::store::search::{Change, IndexRecord, Outcome};
+use crate::store::search::{Change, IndexRecord, Outcome, StoredProduct};
 
 /// How long the work that ends a rebuild may take: making everything visible.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(300);
@@ -202,17 +202,15 @@ impl Elasticsearch {
     }
 
     async fn read(&self, after: i64, index: &str) -> Result<Option<(i64, Part)>, EngineError> {
-        let products = self.store.products_after_key(after, READ_PRODUCTS).await?;
-        if products.is_empty() {
-            return Ok(None);
-        }
+        let read = self.store.products_after_key(after, READ_PRODUCTS).await?;
+        let Some(last) = read.last else { return Ok(None) };
         let index = index.to_owned();
         let part = tokio::task::spawn_blocking(move || {
-            let changes: Vec<Change> = products.into_iter().map_while(|product| product.change()).collect();
+            let changes: Vec<Change> = read.products.into_iter().map(StoredProduct::change).collect();
             let bulks = write::encode(&changes, &index, 0);
-            changes.last().map(|last| last.key).map(|last| (last, Part { changes, bulks }))
+            Part { changes, bulks }
         });
-        Ok(part.await?)
+        Ok(Some((last, part.await?)))
     }
 
     async fn write_all(&self, index: &str, part: Part) -> Result<(), EngineError> {

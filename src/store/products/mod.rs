@@ -8,7 +8,8 @@ use sqlx::{FromRow, QueryBuilder};
 use uuid::Uuid;
 
 use crate::domain::applications::ApplicationIssue;
-use crate::domain::{Details, Fault, ShopId};
+use crate::domain::{Fault, ShopId};
+use crate::store::details::{StoredDetails, readable};
 use crate::store::pages::{Page, Position};
 use crate::store::{Store, StoreError};
 
@@ -28,7 +29,7 @@ pub struct ProductRecord {
     /// Shops with which it is associated.
     pub shop_ids: Vec<i64>,
     /// Its details.
-    pub details: Json<Details>,
+    pub details: StoredDetails,
     /// Applications for which it is complete.
     pub application_tags: Vec<String>,
     /// What it lacks for the others that were asked for.
@@ -91,8 +92,8 @@ impl Store {
             }
         };
         query.push(" limit ").push_bind(size as i64 + 1);
-        let rows = query.build_query_as().fetch_all(self.pool()).await?;
-        Ok(Page::from_rows(rows, size, position))
+        let rows = query.build().fetch_all(self.pool()).await?;
+        Ok(Page::from_rows(readable(&rows), size, position))
     }
 
     /// Where an account has products, with how many: global ones first, then shops by number.
@@ -118,6 +119,6 @@ impl Store {
         query.push(COLUMNS).push(" from products where account_id = ").push_bind(account);
         query.push(" and product_key = any(").push_bind(keys.to_vec());
         query.push(") order by array_position(").push_bind(keys.to_vec()).push(", product_key)");
-        Ok(query.build_query_as().fetch_all(self.pool()).await?)
+        Ok(readable(&query.build().fetch_all(self.pool()).await?))
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
-use sqlx::FromRow;
+use sqlx::postgres::PgRow;
 use sqlx::types::Json;
+use sqlx::{FromRow, Row};
 use uuid::Uuid;
 
 use crate::domain::applications::{self, Application, ApplicationIssue};
@@ -12,6 +13,7 @@ use crate::domain::assignment::Status;
 use crate::domain::validation::{self, Declarations};
 use crate::domain::{Details, Fault, Product, ProductId, ShopId, Taxonomy};
 use crate::store::accounts::Caller;
+use crate::store::details::StoredDetails;
 use crate::store::journal::{self, Entry, new_uuid, taxonomy_from_stored};
 use crate::store::products::{ProductRecord, unknown_product};
 use crate::store::{Store, StoreError, Tx, attributes, auto_queue, pictures, quota, with_retries};
@@ -44,14 +46,28 @@ pub struct Replaced {
 }
 
 /// A product row as it stands, locked.
-#[derive(Clone, Debug, FromRow)]
+#[derive(Clone, Debug)]
 struct Current {
     product_key: i64,
     product_id: String,
     version: i64,
     shop_ids: Vec<i64>,
-    details: Json<Details>,
+    /// What cannot be read can still be replaced and deleted.
+    details: Result<Details, String>,
     applications: Vec<String>,
+}
+
+impl FromRow<'_, PgRow> for Current {
+    fn from_row(row: &PgRow) -> Result<Current, sqlx::Error> {
+        Ok(Current {
+            product_key: row.try_get("product_key")?,
+            product_id: row.try_get("product_id")?,
+            version: row.try_get("version")?,
+            shop_ids: row.try_get("shop_ids")?,
+            details: row.try_get("details").map(|read: StoredDetails| read.0).map_err(|error| error.to_string()),
+            applications: row.try_get("applications")?,
+        })
+    }
 }
 
 /// A checked change of a product row.
@@ -182,7 +198,8 @@ impl Store {
                 return Err(StoreError::not_found(unknown_product(product_id)));
             };
             check_version(Some(current), current_version, product_id)?;
-            let before = Product { shop_ids: current.shop_ids.clone(), product_details: current.details.0.clone() };
+            let details = current.details.clone().map_err(|error| sqlx::Error::Decode(error.into()))?;
+            let before = Product { shop_ids: current.shop_ids.clone(), product_details: details };
             let on_product = |faults: Vec<Fault>| {
                 StoreError::Unprocessable(faults.into_iter().map(|fault| fault.on(product_id)).collect())
             };
@@ -391,7 +408,10 @@ async fn change_products<'a>(
 
     let affected: HashMap<i64, &str> = changes
         .iter()
-        .filter(|change| !change.current.details.0.same_evidence(&change.product.product_details))
+        .filter(|change| {
+            let before = change.current.details.as_ref();
+            !before.is_ok_and(|before| before.same_evidence(&change.product.product_details))
+        })
         .map(|change| (change.current.product_key, change.current.product_id.as_str()))
         .collect();
     let mut affected_keys: Vec<i64> = affected.keys().copied().collect();

@@ -8,5 +8,5 @@ mod projection;
 mod query;
 
 pub use indexes::{IndexRecord, RebuildLock};
-pub use outbox::{Change, Claim, Outcome, StoredProduct};
+pub use outbox::{Change, Claim, Outcome, Part, StoredProduct};
 pub use query::{FilterError, Search};

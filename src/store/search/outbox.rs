@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use sqlx::FromRow;
-use sqlx::types::Json;
+use sqlx::{FromRow, Row as _};
 
 use crate::domain::Details;
 use crate::domain::filter::Document;
+use crate::store::details::StoredDetails;
 use crate::store::{Store, StoreError, Tx};
 
 /// Most bytes of stored details that are read at once; at least one product is read, however large.
@@ -15,15 +15,32 @@ const MAX_READ_BYTES: i64 = 4 * 1024 * 1024;
 const CLAIM_TIMEOUT: &str = "60s";
 
 /// A product as it is read for projection.
-#[derive(Clone, Debug, FromRow)]
+#[derive(Clone, Debug)]
 pub struct StoredProduct {
     product_key: i64,
     account_id: i64,
     shop_id: i64,
     product_id: String,
     version: i64,
-    /// None where the product was left for later, since those before it are large.
-    details: Option<Json<Details>>,
+    details: Details,
+}
+
+/// Products that were read together.
+#[derive(Default)]
+struct ReadProducts {
+    products: Vec<StoredProduct>,
+    /// Those whose rows cannot be read, and why.
+    unreadable: Vec<(Change, String)>,
+    /// Those left for later, since the ones before them are large.
+    later: HashSet<i64>,
+}
+
+/// A step of the way through all products.
+pub struct Part {
+    /// Products in the order of keys; those that cannot be read are left out, and parked.
+    pub products: Vec<StoredProduct>,
+    /// The key from behind which to read on; none at the end.
+    pub last: Option<i64>,
 }
 
 /// A product whose entry is to be written, or removed where there is no document.
@@ -57,6 +74,7 @@ pub struct Claim {
     rows: Vec<(i64, i64)>,
     removals: Vec<Change>,
     products: Vec<StoredProduct>,
+    unreadable: Vec<(Change, String)>,
     /// Products whose rows are done with, whatever becomes of the others: they no longer exist.
     gone: HashSet<i64>,
 }
@@ -76,12 +94,11 @@ impl StoredProduct {
         self.product_key
     }
 
-    /// What to write; none where the product was left for later.
-    pub fn change(self) -> Option<Change> {
-        let details = self.details?.0;
+    /// What to write.
+    pub fn change(self) -> Change {
         let (key, account, version) = (self.product_key, self.account_id, self.version);
-        let document = Document::of(key, account, self.shop_id, &self.product_id, version, &details);
-        Some(Change { key, account, version, document: Some(document) })
+        let document = Document::of(key, account, self.shop_id, &self.product_id, version, &self.details);
+        Change { key, account, version, document: Some(document) }
     }
 }
 
@@ -119,14 +136,15 @@ impl Store {
         let written: HashSet<i64> =
             rows.iter().map(|row| row.product_key).filter(|key| !removals.contains_key(key)).collect();
         let keys: Vec<i64> = written.iter().copied().collect();
-        let products = read_products(&mut tx, &keys).await?;
-        let found: HashSet<i64> = products.iter().map(|product| product.product_key).collect();
+        let read = read_products(&mut tx, &keys).await?;
+        let found = read.keys();
         Ok(Some(Claim {
             tx,
             rows: rows.iter().map(|row| (row.outbox_id, row.product_key)).collect(),
             removals: removals.into_values().collect(),
-            products,
             gone: written.difference(&found).copied().collect(),
+            products: read.products,
+            unreadable: read.unreadable,
         }))
     }
 
@@ -134,7 +152,7 @@ impl Store {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn products_after_key(&self, after: i64, limit: usize) -> Result<Vec<StoredProduct>, StoreError> {
+    pub async fn products_after_key(&self, after: i64, limit: usize) -> Result<Part, StoreError> {
         let mut tx = self.begin().await?;
         let keys: Vec<i64> =
             sqlx::query_scalar("select product_key from products where product_key > $1 order by 1 limit $2")
@@ -142,9 +160,13 @@ impl Store {
                 .bind(limit as i64)
                 .fetch_all(&mut *tx)
                 .await?;
-        let products = read_products(&mut tx, &keys).await?;
-        tx.rollback().await?;
-        Ok(products)
+        let read = read_products(&mut tx, &keys).await?;
+        for (change, reason) in &read.unreadable {
+            park(&mut tx, change, reason).await?;
+        }
+        tx.commit().await?;
+        let last = keys.into_iter().filter(|key| !read.later.contains(key)).max();
+        Ok(Part { products: read.products, last })
     }
 
     /// How many rows wait in the queue.
@@ -199,6 +221,10 @@ impl Claim {
     /// When the database fails; the rows then stay.
     pub async fn finish(mut self, outcomes: &[(Change, Outcome)]) -> Result<(), StoreError> {
         let mut settled = std::mem::take(&mut self.gone);
+        for (change, reason) in std::mem::take(&mut self.unreadable) {
+            park(&mut self.tx, &change, &reason).await?;
+            settled.insert(change.key);
+        }
         let mut done = Vec::new();
         for (change, outcome) in outcomes {
             match outcome {
@@ -244,10 +270,19 @@ async fn park(tx: &mut Tx, change: &Change, reason: &str) -> Result<(), StoreErr
     Ok(())
 }
 
+impl ReadProducts {
+    /// Every product that exists.
+    fn keys(&self) -> HashSet<i64> {
+        let read = self.products.iter().map(|product| product.product_key);
+        let unreadable = self.unreadable.iter().map(|(change, _)| change.key);
+        read.chain(unreadable).chain(self.later.iter().copied()).collect()
+    }
+}
+
 /// Reads products by their keys in the order of keys, without the details of those beyond [`MAX_READ_BYTES`].
-async fn read_products(tx: &mut Tx, keys: &[i64]) -> Result<Vec<StoredProduct>, StoreError> {
-    let products = sqlx::query_as(
-        "select product_key, account_id, shop_id, product_id, version,
+async fn read_products(tx: &mut Tx, keys: &[i64]) -> Result<ReadProducts, StoreError> {
+    let rows = sqlx::query(
+        "select product_key, account_id, shop_id, product_id, version, before >= $2 as later,
                 case when before < $2 then details end as details
          from (select *, sum(pg_column_size(details)) over (order by product_key) - pg_column_size(details) as before
                from products where product_key = any($1)) as sized
@@ -257,5 +292,28 @@ async fn read_products(tx: &mut Tx, keys: &[i64]) -> Result<Vec<StoredProduct>, 
     .bind(MAX_READ_BYTES)
     .fetch_all(&mut **tx)
     .await?;
-    Ok(products)
+    let mut read = ReadProducts::default();
+    for row in rows {
+        let (product_key, account_id, version) =
+            (row.try_get("product_key")?, row.try_get("account_id")?, row.try_get("version")?);
+        if row.try_get("later")? {
+            read.later.insert(product_key);
+            continue;
+        }
+        match row.try_get::<StoredDetails, _>("details") {
+            Ok(StoredDetails(details)) => read.products.push(StoredProduct {
+                product_key,
+                account_id,
+                shop_id: row.try_get("shop_id")?,
+                product_id: row.try_get("product_id")?,
+                version,
+                details,
+            }),
+            Err(error) => {
+                let change = Change { key: product_key, account: account_id, version, document: None };
+                read.unreadable.push((change, error.to_string()));
+            }
+        }
+    }
+    Ok(read)
 }

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use sqlx::QueryBuilder;
-use sqlx::types::Json;
 
-use crate::domain::Details;
 use crate::domain::filter::Criteria;
+use crate::store::details::{StoredDetails, readable};
 use crate::store::pages::{Page, Position};
 use crate::store::search::lower;
 use crate::store::{Store, StoreError};
@@ -87,17 +86,18 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn satisfying(&self, keys: &[i64], criteria: &Criteria) -> Result<Vec<i64>, StoreError> {
-        let products: Vec<(i64, String, Json<Details>)> = sqlx::query_as(
+        let rows = sqlx::query(
             "select product_key, product_id, details from products
              where product_key = any($1) order by array_position($1, product_key)",
         )
         .bind(keys)
         .fetch_all(self.pool())
         .await?;
+        let products: Vec<(i64, String, StoredDetails)> = readable(&rows);
         let criteria = criteria.clone();
         // Off the threads that serve requests: a text may have 50,000 characters.
         let satisfying = tokio::task::spawn_blocking(move || {
-            let satisfies = |(_, id, details): &(i64, String, Json<Details>)| criteria.matches(id, details);
+            let satisfies = |(_, id, details): &(i64, String, StoredDetails)| criteria.matches(id, &details.0);
             products.into_iter().filter(satisfies).map(|(key, ..)| key).collect()
         });
         Ok(satisfying.await.map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))?)

@@ -1,80 +1,25 @@
-//! The queue of auto-assignment.
+//! Working the queue of auto-assignment off.
 //!
 //! A worker locks queue rows with `skip locked` for as long as it computes, stores the results, deletes the rows and
 //! commits; a crash gives the rows back. The assignments themselves are not locked meanwhile: an abort or a change of
-//! the product raises their epoch, and a result of an older epoch is never stored.
+//! the product raises their epoch, and a result of an older epoch is never stored. A product that cannot be decided
+//! is parked, and costs no other.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use sqlx::FromRow;
-use sqlx::types::Json;
+use sqlx::{FromRow, Row};
 
 use crate::domain::assignment::{Status, Strategy};
-use crate::domain::{Details, ProductClass, ShopId, Taxonomy};
-use crate::store::accounts::Caller;
+use crate::domain::{Details, ProductClass, Taxonomy};
+use crate::store::details::StoredDetails;
 use crate::store::journal::{self, AUTO_ASSIGNMENT, Entry, stored_taxonomy, taxonomy_from_stored};
-use crate::store::{Store, StoreError, Tx, quota, with_retries};
+use crate::store::parked::{self, Failure};
+use crate::store::{Store, StoreError, Tx};
 
-/// An assignment that a change of its product touched.
-#[derive(FromRow)]
-pub(super) struct Touched {
-    pub product_key: i64,
-    pub product_id: String,
-    pub shop_id: i64,
-    pub taxonomy: i16,
-    pub status: String,
-    strategy: Option<String>,
-    pub product_class: Option<String>,
-    pub version: i64,
-    pub auto_state: String,
-}
-
-impl Touched {
-    /// The strategy as history shows it.
-    pub(super) fn strategy_name(&self) -> Option<&'static str> {
-        [Strategy::Description, Strategy::CustomsCode, Strategy::Manual]
-            .into_iter()
-            .map(Strategy::name)
-            .find(|name| self.strategy.as_deref() == Some(*name))
-    }
-}
-
-/// Puts products into the queue.
-pub(super) async fn push(tx: &mut Tx, keys: &[i64]) -> Result<(), StoreError> {
-    if !keys.is_empty() {
-        sqlx::query("insert into auto_queue (product_key) select unnest($1::bigint[])")
-            .bind(keys)
-            .execute(&mut **tx)
-            .await?;
-    }
-    Ok(())
-}
-
-/// Makes pending again what no person has decided, and marks the rest for review; in the order of products.
-pub(super) async fn product_changed(tx: &mut Tx, keys: &[i64]) -> Result<Vec<Touched>, StoreError> {
-    if keys.is_empty() {
-        return Ok(Vec::new());
-    }
-    sqlx::query("select from assignments where product_key = any($1) order by product_key, taxonomy for update")
-        .bind(keys)
-        .execute(&mut **tx)
-        .await?;
-    let mut touched: Vec<Touched> = sqlx::query_as(
-        "update assignments set
-             auto_state = case when strategy is distinct from 'MANUAL' then 'PENDING' else auto_state end,
-             auto_epoch = case when strategy is distinct from 'MANUAL' then auto_epoch + 1 else auto_epoch end,
-             review_needed = review_needed or strategy is not distinct from 'MANUAL',
-             updated_at = now()
-         where product_key = any($1)
-         returning product_key, product_id, shop_id, taxonomy, status, strategy, product_class, version,
-                   case when strategy is distinct from 'MANUAL' then 'PENDING' else 'DONE' end as auto_state",
-    )
-    .bind(keys)
-    .fetch_all(&mut **tx)
-    .await?;
-    touched.sort_by_key(|assignment| (assignment.product_key, assignment.taxonomy));
-    Ok(touched)
-}
+/// How long a claim may take before the database gives its rows back, as a setting of PostgreSQL: what a host that
+/// vanished held is free by then.
+const CLAIM_TIMEOUT: &str = "60s";
 
 /// An assignment that waits for a result.
 #[derive(Clone, Copy, Debug)]
@@ -104,13 +49,18 @@ pub struct AutoResult {
     pub found: Option<(ProductClass, Strategy, f32, bool)>,
 }
 
+/// The results of a claim in the order of its slots, or why there are none.
+pub type Decided = Result<Vec<AutoResult>, String>;
+
 /// Claimed products; dropping it gives them back.
 #[derive(Debug)]
 pub struct Batch {
     tx: Tx,
     queue_ids: Vec<i64>,
+    /// Products whose rows cannot be read.
+    unreadable: Vec<Failure>,
     /// The products.
-    pub claims: Vec<Claim>,
+    pub claims: Arc<Vec<Claim>>,
 }
 
 #[derive(FromRow)]
@@ -119,7 +69,7 @@ struct ClaimRow {
     account_id: i64,
     product_id: String,
     shop_id: i64,
-    details: Json<Details>,
+    details: StoredDetails,
     taxonomies: Vec<i16>,
     epochs: Vec<i64>,
     pending: Vec<bool>,
@@ -141,10 +91,14 @@ impl Store {
         if queued.is_empty() {
             return Ok(None);
         }
+        sqlx::query("select set_config('idle_in_transaction_session_timeout', $1, true)")
+            .bind(CLAIM_TIMEOUT)
+            .execute(&mut *tx)
+            .await?;
         let (queue_ids, mut keys): (Vec<i64>, Vec<i64>) = queued.into_iter().unzip();
         keys.sort_unstable();
         keys.dedup();
-        let rows: Vec<ClaimRow> = sqlx::query_as(
+        let rows = sqlx::query(
             "select product_key, p.account_id, p.product_id, p.shop_id, p.details,
                     array_agg(a.taxonomy order by a.taxonomy) as taxonomies,
                     array_agg(a.auto_epoch order by a.taxonomy) as epochs,
@@ -155,91 +109,58 @@ impl Store {
         .bind(&keys)
         .fetch_all(&mut *tx)
         .await?;
-        let claims = rows
-            .into_iter()
-            .map(|row| Claim {
-                product_key: row.product_key,
-                account: row.account_id,
-                product_id: row.product_id,
-                shop_id: row.shop_id,
-                details: row.details.0,
-                slots: row
-                    .taxonomies
-                    .iter()
-                    .zip(row.epochs)
-                    .zip(row.pending)
-                    .filter(|(_, pending)| *pending)
-                    .map(|((taxonomy, epoch), _)| Slot { taxonomy: taxonomy_from_stored(*taxonomy), epoch })
-                    .collect(),
-            })
-            .collect();
-        Ok(Some(Batch { tx, queue_ids, claims }))
+        let (mut claims, mut unreadable) = (Vec::with_capacity(rows.len()), Vec::new());
+        for row in &rows {
+            match ClaimRow::from_row(row) {
+                Ok(row) => claims.push(Claim::from(row)),
+                Err(error) => unreadable.push(Failure {
+                    account: row.try_get("account_id")?,
+                    product_key: row.try_get("product_key")?,
+                    reason: error.to_string(),
+                }),
+            }
+        }
+        Ok(Some(Batch { tx, queue_ids, unreadable, claims: Arc::new(claims) }))
+    }
+}
+
+impl From<ClaimRow> for Claim {
+    fn from(row: ClaimRow) -> Claim {
+        let slots = row.taxonomies.iter().zip(row.epochs).zip(row.pending);
+        Claim {
+            product_key: row.product_key,
+            account: row.account_id,
+            product_id: row.product_id,
+            shop_id: row.shop_id,
+            details: row.details.0,
+            slots: slots
+                .filter(|(_, pending)| *pending)
+                .map(|((taxonomy, epoch), _)| Slot { taxonomy: taxonomy_from_stored(*taxonomy), epoch })
+                .collect(),
+        }
+    }
+}
+
+impl Claim {
+    /// The product's key.
+    pub fn key(&self) -> i64 {
+        self.product_key
     }
 
-    /// How many products wait for auto-assignment.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn auto_queue_length(&self) -> Result<i64, StoreError> {
-        Ok(sqlx::query_scalar("select count(*) from auto_queue").fetch_one(self.pool()).await?)
-    }
-
-    /// Queues again what is UNASSIGNED of these products, and answers how many products were queued.
-    ///
-    /// # Errors
-    /// Not found, naming every unknown product; limit exceeded.
-    pub async fn requeue(&self, caller: &Caller, products: &[(String, ShopId)]) -> Result<usize, StoreError> {
-        with_retries(|| async {
-            let mut tx = self.begin().await?;
-            let keys = super::assignments::product_keys(&mut tx, caller.account, products).await?;
-            sqlx::query(
-                "select from assignments where product_key = any($1) order by product_key, taxonomy for update",
-            )
-            .bind(&keys)
-            .execute(&mut *tx)
-            .await?;
-            let mut requeued: Vec<Touched> = sqlx::query_as(
-                "update assignments set auto_state = 'PENDING', auto_epoch = auto_epoch + 1, updated_at = now()
-                 where product_key = any($1) and status = 'UNASSIGNED'
-                 returning product_key, product_id, shop_id, taxonomy, status, strategy, product_class, version, auto_state",
-            )
-            .bind(&keys)
-            .fetch_all(&mut *tx)
-            .await?;
-            requeued.sort_by_key(|assignment| (assignment.product_key, assignment.taxonomy));
-            let mut queued: Vec<i64> = requeued.iter().map(|assignment| assignment.product_key).collect();
-            queued.dedup();
-            let entries: Vec<Entry<'_>> = requeued
-                .iter()
-                .map(|assignment| Entry {
-                    product: (assignment.product_key, &assignment.product_id, assignment.shop_id),
-                    taxonomy: Some(taxonomy_from_stored(assignment.taxonomy)),
-                    action: "REQUEUE",
-                    actor: &caller.user,
-                    status: Some(Status::Unassigned.name()),
-                    strategy: assignment.strategy_name(),
-                    product_class: None,
-                    version: assignment.version,
-                })
-                .collect();
-            push(&mut tx, &queued).await?;
-            quota::charge(&mut tx, caller, queued.len()).await?;
-            journal::record(&mut tx, caller.account, &entries).await?;
-            tx.commit().await?;
-            Ok(queued.len())
-        })
-        .await
+    fn failure(&self, reason: &str) -> Failure {
+        Failure { account: self.account, product_key: self.product_key, reason: reason.to_owned() }
     }
 }
 
 impl Batch {
     /// Stores results, in the order of claims and their slots, and gives the work up as done.
     ///
-    /// A slot whose epoch has grown, or that is no longer pending, keeps what it has. Answers how many were stored.
+    /// A slot whose epoch has grown, or that is no longer pending, keeps what it has. A claim without results is parked.
+    /// Answers how many results were stored.
     ///
     /// # Errors
     /// When the database fails; the work is then given back.
-    pub async fn complete(mut self, results: &[Vec<AutoResult>]) -> Result<usize, StoreError> {
+    pub async fn complete(mut self, results: &[Decided]) -> Result<usize, StoreError> {
         // Locks are taken in the order in which every other writer takes them. What still waits is told apart here and
         // not in the update: the planner has no idea how many rows are pending, and plans for none.
         let keys: Vec<i64> = self.claims.iter().map(|claim| claim.product_key).collect();
@@ -253,7 +174,15 @@ impl Batch {
         let waiting: HashSet<(i64, i16, i64)> =
             locked.into_iter().filter(|row| row.3).map(|row| (row.0, row.1, row.2)).collect();
         let mut rows = Vec::new();
-        for (claim, results) in self.claims.iter().zip(results) {
+        let mut failures = std::mem::take(&mut self.unreadable);
+        for (claim, decided) in self.claims.iter().zip(results) {
+            let results = match decided {
+                Ok(results) => results.as_slice(),
+                Err(reason) => {
+                    failures.push(claim.failure(reason));
+                    &[]
+                }
+            };
             for (slot, result) in claim.slots.iter().zip(results) {
                 if waiting.contains(&(claim.product_key, stored_taxonomy(slot.taxonomy), slot.epoch)) {
                     rows.push((claim, slot, result));
@@ -300,6 +229,15 @@ impl Batch {
             });
         }
         journal::record_for_accounts(&mut self.tx, &accounts, &entries).await?;
+        parked::park(&mut self.tx, &failures).await?;
+        let decided: Vec<&Claim> =
+            self.claims.iter().zip(results).filter(|(_, decided)| decided.is_ok()).map(|(claim, _)| claim).collect();
+        parked::forget(
+            &mut self.tx,
+            &decided.iter().map(|claim| claim.account).collect::<Vec<_>>(),
+            &decided.iter().map(|claim| claim.product_key).collect::<Vec<_>>(),
+        )
+        .await?;
         sqlx::query("delete from auto_queue where queue_id = any($1)")
             .bind(&self.queue_ids)
             .execute(&mut *self.tx)

@@ -1,0 +1,69 @@
+//! How the service uses its database.
+
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+
+/// Most connections that one service opens, unless told otherwise.
+pub const MAX_CONNECTIONS: u32 = 24;
+/// How long a request waits for a connection unless told otherwise, in milliseconds: short enough for an answer within
+/// 2 s that says to come again later.
+pub const ACQUIRE_TIMEOUT_MS: u64 = 1_500;
+/// How long any statement may run unless told otherwise, in seconds; a request is over by then, and a migration sets
+/// its own limit.
+pub const STATEMENT_TIMEOUT_S: u64 = 60;
+/// Statements that a connection keeps prepared, unless told otherwise.
+pub const PREPARED_STATEMENTS: usize = 200;
+
+/// Connections to the database, and their limits.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Settings {
+    /// Most connections to the database.
+    #[arg(long, env = "DATABASE_CONNECTIONS", default_value_t = MAX_CONNECTIONS, value_parser = clap::value_parser!(u32).range(4..=1_000))]
+    pub database_connections: u32,
+    /// How long a request waits for a connection, in milliseconds, before the answer is 503.
+    #[arg(long, env = "DATABASE_ACQUIRE_TIMEOUT_MS", default_value_t = ACQUIRE_TIMEOUT_MS, value_parser = clap::value_parser!(u64).range(100..=60_000))]
+    pub database_acquire_timeout_ms: u64,
+    /// How long any statement may run, in seconds.
+    #[arg(long, env = "DATABASE_STATEMENT_TIMEOUT_S", default_value_t = STATEMENT_TIMEOUT_S, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub database_statement_timeout_s: u64,
+    /// The database is reached through a pooler that gives each transaction another connection, such as PgBouncer in
+    /// transaction mode: nothing is prepared, and nothing is set at the start of a connection. The limit of statements
+    /// is then to be set for the database's role.
+    #[arg(long, env = "DATABASE_TRANSACTION_POOLER", action = clap::ArgAction::SetTrue)]
+    pub database_transaction_pooler: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            database_connections: MAX_CONNECTIONS,
+            database_acquire_timeout_ms: ACQUIRE_TIMEOUT_MS,
+            database_statement_timeout_s: STATEMENT_TIMEOUT_S,
+            database_transaction_pooler: false,
+        }
+    }
+}
+
+impl Settings {
+    /// How to connect to a URL.
+    pub(super) fn connect_options(&self, url: &str) -> Result<PgConnectOptions, sqlx::Error> {
+        let options: PgConnectOptions = url.parse()?;
+        let options = options.application_name("vat-classification");
+        if self.database_transaction_pooler {
+            return Ok(options.statement_cache_capacity(0).extra_float_digits(None));
+        }
+        let timeout = Duration::from_secs(self.database_statement_timeout_s).as_millis().to_string();
+        Ok(options
+            .statement_cache_capacity(PREPARED_STATEMENTS)
+            .options([("statement_timeout", timeout.as_str()), ("timezone", "UTC")]))
+    }
+
+    /// How connections are kept.
+    pub(super) fn pool_options(&self) -> PgPoolOptions {
+        PgPoolOptions::new()
+            .max_connections(self.database_connections)
+            .min_connections(1)
+            .acquire_timeout(Duration::from_millis(self.database_acquire_timeout_ms))
+    }
+}
