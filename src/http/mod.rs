@@ -51,6 +51,7 @@ pub fn router(state: AppState) -> Router {
         .route("/changes", get(changes::list))
         .route("/usage", get(changes::usage))
         .fallback(nothing)
+        .layer(from_fn(params::only_known))
         .layer(DefaultBodyLimit::max(body::MAX_BODY_BYTES))
         .layer(from_fn_with_state(state.clone(), access::authenticate));
     Router::new()

@@ -3,9 +3,11 @@
 mod inputs;
 mod schemas;
 
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::sync::{LazyLock, OnceLock};
 
 use axum::Router;
+use axum::http::Method;
 use utoipa::OpenApi;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
@@ -100,6 +102,26 @@ pub(super) fn document() -> &'static Document {
         components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer));
         api
     })
+}
+
+/// The query parameters that the operation at a route takes, in the order of its description; none where the document
+/// has no such operation. HEAD is answered as GET is.
+pub(super) fn query_parameters(method: &Method, route: &str) -> Option<&'static [String]> {
+    static KNOWN: LazyLock<HashMap<String, HashMap<&'static str, Vec<String>>>> = LazyLock::new(|| {
+        let mut document = document().clone();
+        let in_query = |operation: &Operation| {
+            let parameters = operation.parameters.iter().flatten();
+            let named = parameters.filter(|parameter| parameter.parameter_in == ParameterIn::Query);
+            named.map(|parameter| parameter.name.clone()).collect::<Vec<_>>()
+        };
+        let of_path = |(path, item): (&String, &mut PathItem)| {
+            let by_method = operations(item).into_iter().map(|(method, operation)| (method, in_query(operation)));
+            (path.clone(), by_method.collect())
+        };
+        document.paths.paths.iter_mut().map(of_path).collect()
+    });
+    let method = if *method == Method::HEAD { "GET" } else { method.as_str() };
+    KNOWN.get(route)?.get(method).map(Vec::as_slice)
 }
 
 fn operations(item: &mut PathItem) -> Vec<(&'static str, &mut Operation)> {

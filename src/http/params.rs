@@ -1,12 +1,20 @@
-//! Query parameters, read strictly: valid UTF-8, no NUL, no parameter twice where one is meant.
+//! Query parameters, read strictly: valid UTF-8, no NUL, no parameter twice where one is meant, and none that the
+//! operation does not know.
+//!
+//! What an operation knows stands in one place: in the `params(…)` of its `utoipa::path`. [`only_known`] lies around
+//! every operation and refuses what is not described there, so that a handler takes [`Params`] (or none) and has
+//! nothing to declare a second time.
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, MatchedPath, Request};
 use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use percent_encoding::percent_decode;
 
 use crate::domain::Fault;
 use crate::domain::applications::Application;
 use crate::http::error::ApiError;
+use crate::http::openapi;
 use crate::store::products::Asked;
 
 /// Items of a page when `size` is absent.
@@ -28,7 +36,31 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
     }
 }
 
+/// Refuses a request with a query parameter that the description of its operation does not name, and tells those that
+/// it names. A path or method that is described nowhere is left to the router.
+pub(super) async fn only_known(request: Request, next: Next) -> Response {
+    if let (Some(query), Some(route)) = (request.uri().query(), request.extensions().get::<MatchedPath>())
+        && let Some(known) = openapi::query_parameters(request.method(), route.as_str())
+        && let Err(error) = Params::parse(query).and_then(|params| params.only(known))
+    {
+        return error.into_response();
+    }
+    next.run(request).await
+}
+
 impl Params {
+    /// Refuses the first parameter whose name is not among these.
+    pub(super) fn only(&self, known: &[String]) -> Result<(), ApiError> {
+        let Some((name, _)) = self.0.iter().find(|(name, _)| !known.contains(name)) else { return Ok(()) };
+        let takes = match known {
+            [] => "it takes none".to_owned(),
+            known => format!("it takes {}", known.join(", ")),
+        };
+        let message = format!("is no parameter of this operation; {takes}");
+        let fault = Fault::at(name, "UNKNOWN_PARAMETER", &message);
+        Err(ApiError::BadRequest(format!("{name} {message}"), vec![fault]))
+    }
+
     /// Decodes a query string.
     pub(super) fn parse(query: &str) -> Result<Params, ApiError> {
         let decode = |text: &str| {

@@ -94,3 +94,23 @@ async fn health_version_metrics_and_documents_need_no_credential() {
         app.send(request).await.expect(200);
     }
 }
+
+#[tokio::test]
+async fn a_parameter_that_an_operation_does_not_know_is_refused_by_every_operation() {
+    let app = App::start().await;
+    let document = app.get("http://service.example/openapi.json").await.expect(200).body;
+    let mut seen = 0;
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        let Some(path) = path.strip_prefix(BASE_PATH) else { continue };
+        let path = path.replace("{taxonomy}", "TARIC").replace(['{', '}'], "");
+        for method in item.as_object().expect("operations").keys() {
+            let answer = app.call(&method.to_uppercase(), &format!("{path}?nonsense=1"), json!({})).await.expect(400);
+            assert_eq!(answer.faults(), ["nonsense UNKNOWN_PARAMETER"], "{method} {path}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 30, "{seen} operations");
+    let typo = app.get("/products/global?productIDs=x").await.expect(400);
+    let message = typo.body["message"].as_str().expect("a message");
+    assert!(message.contains("productIDs") && message.contains("productIds, filterCriteria"), "{message}");
+}
