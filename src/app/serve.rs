@@ -18,7 +18,7 @@ use crate::app::{demonstration, logging};
 use crate::decision::Engine;
 use crate::embedded_postgres::DataDirLock;
 use crate::http::serve::{ServeLimits, serve};
-use crate::http::{AppState, BASE_PATH, Links, Wake, router};
+use crate::http::{AppState, BASE_PATH, Links, Wake, keep_metrics, router};
 use crate::jobs;
 use crate::pictures::{Inspector, PictureStore};
 use crate::reference::Reference;
@@ -96,6 +96,7 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
 /// Jobs that go on until the service stops; each finishes what it has in hand.
 fn start_jobs(state: &AppState, shutdown: &CancellationToken) -> JoinSet<()> {
     let mut running = JoinSet::new();
+    running.spawn(keep_metrics(state.metrics.clone(), shutdown.clone()));
     let wake = state.wake.auto_assignment.clone();
     running.spawn(jobs::auto_assignment::run(state.store.clone(), state.engine.clone(), wake, shutdown.clone()));
     let wake = state.wake.projection.clone();

@@ -10,10 +10,9 @@
 //! | … | the sections, in the order of [`Section`], each at a multiple of 8 |
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 
 use super::features::FEATURE_VERSION;
@@ -24,6 +23,9 @@ use crate::domain::ClassCode;
 
 /// Version of the layout of the file.
 pub const FORMAT_VERSION: u32 = 2;
+
+/// Bytes of a model file, at most.
+const MAX_FILE_BYTES: u64 = 512 << 20;
 
 const MAGIC: &[u8; 8] = b"VATCLASS";
 const HEADER: usize = 24;
@@ -160,40 +162,28 @@ pub enum ModelError {
     },
 }
 
-enum Bytes {
-    Mapped(Mmap),
-    Owned(Vec<u8>),
-}
-
 /// A checked model file.
 pub struct Model {
-    bytes: Bytes,
+    bytes: Vec<u8>,
     sections: [(usize, usize); SECTIONS],
     info: ModelInfo,
 }
 
 impl Model {
-    /// Maps a file into memory and checks it.
-    #[allow(unsafe_code)]
+    /// Reads a file into memory and checks it.
+    ///
+    /// It is not mapped: a mapping would end the process when somebody shortens the file or writes over it.
     pub fn open(path: &Path) -> Result<Model, ModelError> {
         let io = |source| ModelError::Io { path: path.to_owned(), source };
-        let file = File::open(path).map_err(io)?;
-        // SAFETY: a mapping is only sound while nobody shortens or rewrites the file. Models are replaced by renaming
-        // a new file into place, never by writing into one that is in use.
-        let map = unsafe { Mmap::map(&file) }.map_err(io)?;
-        Model::check(Bytes::Mapped(map))
+        if fs::metadata(path).map_err(io)?.len() > MAX_FILE_BYTES {
+            return Err(ModelError::Malformed("it is too large"));
+        }
+        Model::from_bytes(fs::read(path).map_err(io)?)
     }
 
     /// Checks a model that is in memory already.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Model, ModelError> {
-        Model::check(Bytes::Owned(bytes))
-    }
-
-    fn check(bytes: Bytes) -> Result<Model, ModelError> {
-        let all: &[u8] = match &bytes {
-            Bytes::Mapped(map) => map,
-            Bytes::Owned(vec) => vec,
-        };
+        let all: &[u8] = &bytes;
         if all.len() < HEADER + SECTIONS * 16 || &all[..8] != MAGIC {
             return Err(ModelError::Malformed("it does not begin as one"));
         }
@@ -248,10 +238,7 @@ impl Model {
     /// Bytes of a section.
     pub(crate) fn section(&self, section: Section) -> &[u8] {
         let (start, end) = self.sections[section as usize];
-        match &self.bytes {
-            Bytes::Mapped(map) => &map[start..end],
-            Bytes::Owned(vec) => &vec[start..end],
-        }
+        &self.bytes[start..end]
     }
 
     /// A section as an array of entries of that many bytes.
@@ -416,3 +403,6 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
+
+#[cfg(test)]
+mod tests;

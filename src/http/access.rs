@@ -1,39 +1,51 @@
 //! Who may do what: the credential comes before every other check.
+//!
+//! A GET needs READ and any other method EDIT, unless the router says otherwise at the route, with [`reads`] or [`admin`].
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{Method, header};
-use axum::middleware::Next;
+use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
+use axum::routing::MethodRouter;
 
 use crate::domain::access::{Level, TokenHash, hash_token};
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use crate::store::accounts::{Caller, Credential};
 
-/// Definitions are for administrators.
-const ADMIN_PATHS: [&str; 2] = ["/products/merchant-product-attributes", "/assignments/assignment-labels"];
-/// Requests that store nothing although their method says so.
-const READ_PATHS: [&str; 1] = ["/classifications"];
-
-/// The level that an operation needs, by method and path below the base path.
-fn required_level(method: &Method, path: &str) -> Level {
-    if [Method::GET, Method::HEAD, Method::OPTIONS].contains(method) || READ_PATHS.contains(&path) {
-        Level::Read
-    } else if ADMIN_PATHS.contains(&path) {
-        Level::Admin
-    } else {
-        Level::Edit
-    }
+/// The holder of a token, before the level of the operation is asked for.
+#[derive(Clone)]
+struct Holder {
+    caller: Caller,
+    level: Level,
 }
 
-/// Lets a request pass when its credential allows it, with its [`Caller`] beside it.
+/// The level that a route asks for.
+#[derive(Clone, Copy)]
+struct Needed(Level);
+
+/// Operations that need READ although their method is not GET: they store nothing.
+pub(super) fn reads(operations: MethodRouter<AppState>) -> MethodRouter<AppState> {
+    operations.route_layer(from_fn(|request, next| need(Level::Read, request, next)))
+}
+
+/// Operations that need ADMIN.
+pub(super) fn admin(operations: MethodRouter<AppState>) -> MethodRouter<AppState> {
+    operations.route_layer(from_fn(|request, next| need(Level::Admin, request, next)))
+}
+
+async fn need(level: Level, mut request: Request, next: Next) -> Response {
+    request.extensions_mut().insert(Needed(level));
+    next.run(request).await
+}
+
+/// Lets a request pass when it has a credential in force. Whether its level is high enough is judged where the handler
+/// takes its [`Caller`].
 pub(super) async fn authenticate(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
-    let token = token(&request);
-    let needed = required_level(request.method(), request.uri().path());
-    match caller(&state, token, needed).await {
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
+    match holder(&state, token(&request)).await {
+        Ok(holder) => {
+            request.extensions_mut().insert(holder);
             next.run(request).await
         }
         Err(error) => error.into_response(),
@@ -48,25 +60,41 @@ fn token(request: &Request) -> Option<TokenHash> {
     if scheme.eq_ignore_ascii_case("bearer") { hash_token(token.trim()) } else { None }
 }
 
-async fn caller(state: &AppState, token: Option<TokenHash>, needed: Level) -> Result<Caller, ApiError> {
+async fn holder(state: &AppState, token: Option<TokenHash>) -> Result<Holder, ApiError> {
     let unknown = ApiError::Unauthorized("send a valid access token: Authorization: Bearer <ACCESS_TOKEN>");
     let Some(hash) = token else { return Err(unknown) };
     match state.store.authenticate(&hash).await? {
         Credential::Unknown => Err(unknown),
-        Credential::Withdrawn => Err(ApiError::Forbidden("this access token no longer has access to the account")),
-        Credential::Valid(_, level) if level < needed => {
-            Err(ApiError::Forbidden("the level of this access token does not allow this"))
+        Credential::Withdrawn => {
+            Err(ApiError::Forbidden("this access token no longer has access to the account".to_owned()))
         }
-        Credential::Valid(caller, _) => Ok(caller),
+        Credential::Valid(caller, level) => Ok(Holder { caller, level }),
     }
+}
+
+/// The level that an operation needs where its route does not say.
+fn level_of_method(method: &Method) -> Level {
+    if [Method::GET, Method::HEAD, Method::OPTIONS].contains(method) { Level::Read } else { Level::Edit }
+}
+
+fn allow(held: Level, needed: Level) -> Result<(), ApiError> {
+    if held >= needed {
+        return Ok(());
+    }
+    let (needed, held) = (needed.name(), held.name());
+    Err(ApiError::Forbidden(format!("this needs an access token of level {needed}; this one has the level {held}")))
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        let caller = parts.extensions.get::<Caller>().cloned();
-        caller.ok_or_else(|| ApiError::Internal("a route is not behind authentication".to_owned()))
+        let Some(holder) = parts.extensions.get::<Holder>() else {
+            return Err(ApiError::Internal("a route is not behind authentication".to_owned()));
+        };
+        let needed = parts.extensions.get::<Needed>().map_or(level_of_method(&parts.method), |needed| needed.0);
+        allow(holder.level, needed)?;
+        Ok(holder.caller.clone())
     }
 }
 
@@ -75,19 +103,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_follow_method_and_path() {
-        for (method, path, level) in [
-            (Method::GET, "/products/global", Level::Read),
-            (Method::HEAD, "/products/global", Level::Read),
-            (Method::GET, "/assignments/assignment-labels", Level::Read),
-            (Method::POST, "/classifications", Level::Read),
-            (Method::POST, "/products/global", Level::Edit),
-            (Method::PATCH, "/assignments/TARIC", Level::Edit),
-            (Method::PUT, "/assignments", Level::Edit),
-            (Method::POST, "/products/merchant-product-attributes", Level::Admin),
-            (Method::POST, "/assignments/assignment-labels", Level::Admin),
+    fn a_level_includes_those_below_it_and_a_refusal_names_both() {
+        let levels = [Level::Read, Level::Edit, Level::Admin];
+        for (at, held) in levels.into_iter().enumerate() {
+            for (needs, needed) in levels.into_iter().enumerate() {
+                match allow(held, needed) {
+                    Ok(()) => assert!(at >= needs),
+                    Err(ApiError::Forbidden(text)) => {
+                        assert!(at < needs && text.contains(held.name()) && text.contains(needed.name()), "{text}");
+                    }
+                    Err(other) => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn methods_that_store_nothing_need_the_lowest_level() {
+        for (method, level) in [
+            (Method::GET, Level::Read),
+            (Method::HEAD, Level::Read),
+            (Method::POST, Level::Edit),
+            (Method::PUT, Level::Edit),
+            (Method::PATCH, Level::Edit),
+            (Method::DELETE, Level::Edit),
         ] {
-            assert_eq!(required_level(&method, path), level, "{method} {path}");
+            assert_eq!(level_of_method(&method), level, "{method}");
         }
     }
 }

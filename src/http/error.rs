@@ -28,7 +28,7 @@ pub enum ApiError {
     /// Without a credential that is in force.
     Unauthorized(&'static str),
     /// With a credential that may not do this.
-    Forbidden(&'static str),
+    Forbidden(String),
     /// About something that does not exist.
     NotFound(String, Vec<Fault>),
     /// With a method that the path does not have.
@@ -160,11 +160,12 @@ impl ApiError {
             ApiError::Conflict(message, faults, current_version) => {
                 (body.message, body.errors, body.current_version) = (message, faults, current_version);
             }
-            ApiError::Unauthorized(message) | ApiError::Forbidden(message) => body.message = message.to_owned(),
+            ApiError::Unauthorized(message) => body.message = message.to_owned(),
             ApiError::MethodNotAllowed => body.message = "this path does not have that method".to_owned(),
             ApiError::RequestTimeout => body.message = "the request did not arrive in time".to_owned(),
             ApiError::PayloadTooLarge(message)
             | ApiError::UnsupportedMediaType(message)
+            | ApiError::Forbidden(message)
             | ApiError::NotReady(message) => body.message = message,
             ApiError::LimitExceeded(message, wait) => {
                 body.detail = Some(format!("The count begins anew in {} seconds.", wait.as_secs()));
@@ -316,7 +317,7 @@ mod tests {
         for (error, row) in [
             (ApiError::malformed(""), "400 BAD_REQUEST BadRequest"),
             (ApiError::Unauthorized(""), "401 UNAUTHORIZED Unauthorized"),
-            (ApiError::Forbidden(""), "403 FORBIDDEN Forbidden"),
+            (ApiError::Forbidden(text()), "403 FORBIDDEN Forbidden"),
             (ApiError::NotFound(text(), vec![]), "404 NOT_FOUND NotFound"),
             (ApiError::MethodNotAllowed, "405 METHOD_NOT_ALLOWED MethodNotAllowed"),
             (ApiError::RequestTimeout, "408 REQUEST_TIMEOUT RequestTimeout"),

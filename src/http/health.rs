@@ -1,14 +1,28 @@
 //! For operators: health, version and metrics, without credentials.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
+use tokio_util::sync::CancellationToken;
 use utoipa::ToSchema;
 
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
+
+/// How often histograms take in what was recorded. Until then every record is kept, whether or not anybody scrapes.
+const METRICS_ROUND: Duration = Duration::from_secs(5);
+
+/// Keeps the histograms of `/metrics` up until the service stops.
+pub async fn keep_metrics(metrics: PrometheusHandle, shutdown: CancellationToken) {
+    while shutdown.run_until_cancelled(tokio::time::sleep(METRICS_ROUND)).await.is_some() {
+        metrics.run_upkeep();
+    }
+}
 
 /// The state of the service.
 #[derive(Serialize, ToSchema)]

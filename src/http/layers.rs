@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use axum::extract::{MatchedPath, Request};
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
@@ -14,6 +14,17 @@ use crate::http::error::{self, ApiError};
 /// How long a request may take from its last header to the first byte of its answer.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// What pages may load: from this service alone, with the inline styles of the page that shows the document.
+const CONTENT_POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; \
+     object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
+/// Headers of every answer.
+const GUARDS: [(HeaderName, &str); 4] = [
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CONTENT_SECURITY_POLICY, CONTENT_POLICY),
+];
+
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The outermost layer.
@@ -21,8 +32,9 @@ pub(super) async fn surround(request: Request, next: Next) -> Response {
     let id = Uuid::now_v7().to_string();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
-    let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
-    let span = tracing::info_span!("request", id = %id, %method, route = %route);
+    let route = route_name(&request);
+    let verb = method_name(&method);
+    let span = tracing::info_span!("request", id = %id, method = verb, route = %route);
     let began = Instant::now();
     async move {
         let answer = tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await;
@@ -33,7 +45,7 @@ pub(super) async fn surround(request: Request, next: Next) -> Response {
         }
         let seconds = began.elapsed().as_secs_f64();
         let status = answer.status().as_u16();
-        let labels = [("method", method.to_string()), ("route", route), ("status", status.to_string())];
+        let labels = [("method", verb.to_owned()), ("route", route), ("status", status.to_string())];
         metrics::counter!("http_requests_total", &labels).increment(1);
         metrics::histogram!("http_request_seconds", &labels).record(seconds);
         tracing::info!(status, milliseconds = seconds * 1e3, "answered");
@@ -41,6 +53,40 @@ pub(super) async fn surround(request: Request, next: Next) -> Response {
     }
     .instrument(span)
     .await
+}
+
+/// The method as logs and metrics name it. A client may send any token as its method; each new one would be a series of
+/// its own for ever.
+fn method_name(method: &Method) -> &'static str {
+    const KNOWN: [Method; 9] = [
+        Method::GET,
+        Method::HEAD,
+        Method::POST,
+        Method::PUT,
+        Method::PATCH,
+        Method::DELETE,
+        Method::OPTIONS,
+        Method::CONNECT,
+        Method::TRACE,
+    ];
+    const NAMES: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"];
+    KNOWN.iter().position(|known| known == method).map_or("OTHER", |at| NAMES[at])
+}
+
+/// The route as logs and metrics name it: one name for all paths that lead nowhere.
+fn route_name(request: &Request) -> String {
+    let matched = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    matched.filter(|route| !route.contains("__private")).unwrap_or("unmatched").to_owned()
+}
+
+/// Adds the headers that keep a browser from taking an answer for something else than it is. An answer that says more
+/// about itself keeps what it says.
+pub(super) async fn guard(request: Request, next: Next) -> Response {
+    let mut answer = next.run(request).await;
+    for (name, value) in GUARDS {
+        answer.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    answer
 }
 
 /// The answer in place of a panic.
@@ -51,4 +97,37 @@ pub(super) fn panicked(panic: Box<dyn std::any::Any + Send + 'static>) -> Respon
         .or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_default();
     ApiError::Internal(format!("panic: {text}")).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::Router;
+    use axum::body::Body;
+    use axum::middleware::from_fn;
+    use axum::routing::get;
+    use metrics_exporter_prometheus::PrometheusBuilder;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    #[test]
+    fn methods_and_paths_that_clients_make_up_make_no_series_of_their_own() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let inner = Router::new().route("/known", get(|| async { "x" })).fallback(|| async { "none" });
+        let app = Router::new().nest("/base", inner).layer(from_fn(surround));
+        let send = async {
+            for number in 0..100 {
+                for path in ["/base/known".to_owned(), format!("/base/{number}"), format!("/{number}")] {
+                    let request = Request::builder().method(format!("M{number}").as_str()).uri(path);
+                    app.clone().oneshot(request.body(Body::empty()).expect("a request")).await.expect("an answer");
+                }
+            }
+        };
+        metrics::with_local_recorder(&recorder, || runtime.block_on(send));
+        let shown = recorder.handle().render();
+        let series = shown.lines().filter(|line| line.starts_with("http_requests_total")).count();
+        assert!(series <= 3, "{shown}");
+        assert!(shown.contains("method=\"OTHER\"") && !shown.contains("M7"), "{shown}");
+    }
 }

@@ -29,23 +29,25 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 
 pub use error::ApiError;
+pub use health::keep_metrics;
 pub use links::{BASE_PATH, Links};
 pub use state::{AppState, Wake};
 
 use crate::pictures::PICTURE_BYTES;
+use access::{admin, reads};
 
-/// Every route of the service.
+/// Every route of the service. A route that needs another level than its method suggests says so: see [`access`].
 pub fn router(state: AppState) -> Router {
     let api = Router::new()
         .nest("/products/global", products())
         .nest("/shops/{shopId}/products/local", products())
-        .route("/products/merchant-product-attributes", get(attributes::list).post(attributes::declare))
+        .route("/products/merchant-product-attributes", get(attributes::list).merge(admin(post(attributes::declare))))
         .route("/assignments", put(labels::attach).delete(labels::detach))
-        .route("/assignments/assignment-labels", get(labels::list).post(labels::define))
+        .route("/assignments/assignment-labels", get(labels::list).merge(admin(post(labels::define))))
         .route("/assignments/auto-assignment", post(actions::requeue))
         .route("/assignments/{taxonomy}", get(assignments::list).patch(actions::act))
         .route("/assignments/{taxonomy}/{assignmentUuid}", get(assignments::read))
-        .route("/classifications", post(classifications::classify))
+        .route("/classifications", reads(post(classifications::classify)))
         .route("/vat-rates/{taxonomy}/{productClass}", get(taxonomies::vat_rates))
         .route("/product-classes/{taxonomy}", get(taxonomies::product_classes))
         .route("/changes", get(changes::list))
@@ -64,6 +66,7 @@ pub fn router(state: AppState) -> Router {
         .fallback(nothing)
         .layer(CatchPanicLayer::custom(layers::panicked))
         .layer(from_fn(layers::surround))
+        .layer(from_fn(layers::guard))
         .layer(CompressionLayer::new())
         .with_state(state)
 }

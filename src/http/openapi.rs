@@ -184,7 +184,7 @@ fn errors(method: &str, path: &str) -> Vec<u16> {
     if !reads {
         statuses.push(409);
     }
-    if !(method == "GET" || (defines && path.contains("attributes"))) {
+    if method != "GET" {
         statuses.push(422);
     }
     let queues = path.contains("/products/") && !defines && !picture && ["POST", "PUT", "PATCH"].contains(&method);

@@ -7,9 +7,12 @@
 //! taxonomy/hs2022/NN.tsv           a chapter of the Harmonized System: code, German label, English label
 //! taxonomy/successors.tsv          ended codes and what took their place (may be absent)
 //! taxonomy/national/TAXONOMY.tsv   a national list, as `training import-nomenclature` writes it (may be absent)
+//! taxonomy/manifest.tsv            how many rows each file of taxonomy/ has at least (may be absent)
 //! vat/sides.tsv                    the sides of partial rules: two digits, German name, English name
 //! vat/CC.tsv                       the rates and rules of a country
 //! ```
+
+mod manifest;
 
 use std::fmt;
 use std::fs;
@@ -90,6 +93,7 @@ impl Reference {
     /// As for [`Reference::load`].
     pub fn load_as_of(dir: &Path, date: NaiveDate) -> Result<Reference, ReferenceError> {
         let mut faults = Vec::new();
+        manifest::check(dir, &mut faults)?;
         let harmonized = Harmonized::load(dir, &mut faults)?;
         let mut build = |taxonomy: Taxonomy| -> Result<Nomenclature, ReferenceError> {
             let mut builder = Builder::new(taxonomy, date);

@@ -7,6 +7,9 @@ use crate::domain::attributes::{Declaration, DeclarationInput};
 use crate::domain::validation::Declarations;
 use crate::store::{Store, StoreError, Tx};
 
+/// Most attributes that an account may declare: every write of a product reads them all.
+pub const MAX_ATTRIBUTES: i64 = 1_000;
+
 #[derive(FromRow)]
 struct Row {
     field_name: String,
@@ -57,12 +60,14 @@ impl Store {
     /// Declares an attribute.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] when the field name is taken.
+    /// [`StoreError::Conflict`] when the field name is taken, [`StoreError::Unprocessable`] beyond [`MAX_ATTRIBUTES`].
     pub async fn declare_attribute(&self, account: i64, new: &Declaration) -> Result<(), StoreError> {
         let made = sqlx::query(
             "insert into merchant_product_attributes (account_id, field_name, display_name, description,
                                                       is_language_specific, format, object_type, tags)
-             values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict do nothing",
+             select $1, $2, $3, $4, $5, $6, $7, $8
+             where (select count(*) from merchant_product_attributes where account_id = $1) < $9
+             on conflict do nothing",
         )
         .bind(account)
         .bind(&new.field_name)
@@ -72,13 +77,29 @@ impl Store {
         .bind(new.format.name())
         .bind(new.object_type.name())
         .bind(&new.tags)
+        .bind(MAX_ATTRIBUTES)
         .execute(self.pool())
         .await?;
         if made.rows_affected() == 0 {
+            if !self.is_declared(account, &new.field_name).await? {
+                let message = format!("an account has at most {MAX_ATTRIBUTES} attributes");
+                return Err(StoreError::Unprocessable(vec![Fault::at("fieldName", "TOO_MANY_ATTRIBUTES", message)]));
+            }
             let message = format!("the attribute {} is declared already", new.field_name);
             let faults = vec![Fault::at("fieldName", "ATTRIBUTE_EXISTS", message)];
             return Err(StoreError::Conflict { faults, current_version: None });
         }
         Ok(())
+    }
+
+    async fn is_declared(&self, account: i64, field_name: &str) -> Result<bool, StoreError> {
+        let declared = sqlx::query_scalar(
+            "select exists (select from merchant_product_attributes where account_id = $1 and field_name = $2)",
+        )
+        .bind(account)
+        .bind(field_name)
+        .fetch_one(self.pool())
+        .await?;
+        Ok(declared)
     }
 }

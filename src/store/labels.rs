@@ -5,6 +5,9 @@ use sqlx::FromRow;
 use crate::domain::Fault;
 use crate::store::{Store, StoreError, Tx};
 
+/// Most labels that an account may define, and so the most that an assignment can carry.
+pub const MAX_LABELS: i64 = 1_000;
+
 /// A defined label.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
 pub struct Label {
@@ -18,25 +21,32 @@ impl Store {
     /// Defines a label and answers whether it is new; defining it again with the same colour changes nothing.
     ///
     /// # Errors
-    /// [`StoreError::Conflict`] when it is defined with another colour.
+    /// [`StoreError::Conflict`] when it is defined with another colour, [`StoreError::Unprocessable`] beyond [`MAX_LABELS`].
     pub async fn define_label(&self, account: i64, new: &Label) -> Result<bool, StoreError> {
         let made = sqlx::query(
-            "insert into assignment_labels (account_id, label, color) values ($1, $2, $3) on conflict do nothing",
+            "insert into assignment_labels (account_id, label, color)
+             select $1, $2, $3 where (select count(*) from assignment_labels where account_id = $1) < $4
+             on conflict do nothing",
         )
         .bind(account)
         .bind(&new.label)
         .bind(&new.color)
+        .bind(MAX_LABELS)
         .execute(self.pool())
         .await?;
         if made.rows_affected() == 1 {
             return Ok(true);
         }
-        let color: String =
+        let color: Option<String> =
             sqlx::query_scalar("select color from assignment_labels where account_id = $1 and label = $2")
                 .bind(account)
                 .bind(&new.label)
-                .fetch_one(self.pool())
+                .fetch_optional(self.pool())
                 .await?;
+        let Some(color) = color else {
+            let message = format!("an account has at most {MAX_LABELS} labels");
+            return Err(StoreError::Unprocessable(vec![Fault::at("label", "TOO_MANY_LABELS", message)]));
+        };
         if color.eq_ignore_ascii_case(&new.color) {
             return Ok(false);
         }

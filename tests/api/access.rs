@@ -76,6 +76,9 @@ async fn levels_allow_what_they_say() {
             assert_eq!(answer.status, status, "{method} {path}: {}", answer.body);
         }
     }
+    let refused = app.raw(&tokens[1], "POST", "/assignments/assignment-labels", "", Body::empty()).await.expect(403);
+    let message = refused.body["message"].as_str().expect("a message");
+    assert!(message.contains("ADMIN") && message.contains("EDIT"), "{message}");
 }
 
 #[tokio::test]

@@ -60,3 +60,17 @@ async fn values_must_be_declared_in_their_place_and_of_their_format() {
     let read = app.get("/products/global/p").await.expect(200).body;
     assert_eq!(read["productDetails"]["merchantProductAttributes"], json!({"weight": 1.5}));
 }
+
+#[tokio::test]
+async fn an_account_has_a_limited_number_of_attributes() {
+    let app = App::start().await;
+    sqlx::query(
+        "insert into merchant_product_attributes (account_id, field_name, is_language_specific, format, object_type, tags)
+         select account_id, 'a' || n, false, 'None', 'Text', '{}' from accounts, generate_series(1, 1000) n",
+    )
+    .execute(app.store.pool())
+    .await
+    .expect("a thousand");
+    let refused = app.post(PATH, json!({"fieldName": "one_more"})).await.expect(422);
+    assert_eq!(refused.faults(), ["fieldName TOO_MANY_ATTRIBUTES"]);
+}

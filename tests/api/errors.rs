@@ -91,7 +91,16 @@ async fn health_version_metrics_and_documents_need_no_credential() {
     let app = App::start().await;
     for path in ["/health/live", "/health/ready", "/version", "/metrics", "/openapi.json", "/docs/"] {
         let request = Request::builder().uri(path).body(Body::empty()).expect("a request");
-        app.send(request).await.expect(200);
+        let answer = app.send(request).await.expect(200);
+        for (name, part) in [
+            ("x-content-type-options", "nosniff"),
+            ("x-frame-options", "DENY"),
+            ("referrer-policy", "no-referrer"),
+            ("content-security-policy", "frame-ancestors 'none'"),
+        ] {
+            let value = answer.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+            assert!(value.contains(part), "{path}: {name}: {value}");
+        }
     }
 }
 

@@ -52,3 +52,18 @@ async fn labels_are_attached_and_detached_all_or_none_and_select_assignments() {
     let versions = app.assignment("TARIC", "a").await;
     assert_eq!(crate::app::version(&versions), 0, "labels do not touch the version");
 }
+
+#[tokio::test]
+async fn an_account_has_a_limited_number_of_labels() {
+    let app = App::start().await;
+    sqlx::query(
+        "insert into assignment_labels (account_id, label, color)
+         select account_id, 'l' || n, '#000000' from accounts, generate_series(1, 1000) n",
+    )
+    .execute(app.store.pool())
+    .await
+    .expect("a thousand");
+    let refused =
+        app.post("/assignments/assignment-labels", json!({"label": "one more", "color": "#000000"})).await.expect(422);
+    assert_eq!(refused.faults(), ["label TOO_MANY_LABELS"]);
+}
