@@ -18,7 +18,7 @@ use crate::app::{demonstration, logging};
 use crate::decision::Engine;
 use crate::embedded_postgres::DataDirLock;
 use crate::http::serve::{ServeLimits, serve};
-use crate::http::{AppState, BASE_PATH, Links, Wake, keep_metrics, router};
+use crate::http::{Admission, AppState, BASE_PATH, Links, Wake, keep_metrics, router};
 use crate::jobs;
 use crate::pictures::{Inspector, PictureStore};
 use crate::reference::Reference;
@@ -72,6 +72,7 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
             search_deadline: settings.search.deadline(),
             pictures: Arc::new(PictureStore::open(data_dir, &settings.pictures)?),
             inspector: Arc::new(Inspector::new()),
+            admission: Admission::new(&settings.admission),
             links: Arc::new(Links::new(&public_url)),
             wake: Wake::default(),
             metrics: recorder,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::domain::access::{Level, Plan};
+use crate::http::AdmissionSettings;
 use crate::pictures::S3Settings;
 use crate::search;
 use crate::store;
@@ -129,6 +130,8 @@ pub(super) struct ServeSettings {
     pub search: search::Settings,
     #[command(flatten)]
     pub pictures: S3Settings,
+    #[command(flatten)]
+    pub admission: AdmissionSettings,
     #[command(flatten)]
     pub log: LogSettings,
 }

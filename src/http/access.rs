@@ -2,6 +2,7 @@
 //!
 //! A GET needs READ and any other method EDIT, unless the router says otherwise at the route, with [`reads`] or [`admin`].
 
+use axum::body::HttpBody;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{Method, header};
@@ -10,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 
 use crate::domain::access::{Level, TokenHash, hash_token};
+use crate::http::admission::Tab;
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use crate::store::accounts::{Caller, Credential};
@@ -43,13 +45,32 @@ async fn need(level: Level, mut request: Request, next: Next) -> Response {
 /// Lets a request pass when it has a credential in force. Whether its level is high enough is judged where the handler
 /// takes its [`Caller`].
 pub(super) async fn authenticate(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
-    match holder(&state, token(&request)).await {
-        Ok(holder) => {
-            request.extensions_mut().insert(holder);
-            next.run(request).await
-        }
+    let admitted = admit(&state, &mut request).await;
+    match admitted {
+        Ok(tab) => tab.send(next.run(request).await).await,
         Err(error) => error.into_response(),
     }
+}
+
+/// Finds out who asks and opens the tab of the request. One with a body takes its place among those at work when the
+/// body is there, so that slow senders hold none.
+async fn admit(state: &AppState, request: &mut Request) -> Result<Tab, ApiError> {
+    let lookup = state.admission.lookup().await?;
+    let holder = holder(state, token(request)).await?;
+    drop(lookup);
+    let tab = state.admission.tab(holder.caller.account);
+    if request.body().is_end_stream() && !waits(request) {
+        tab.enter().await?;
+    }
+    request.extensions_mut().insert(holder);
+    request.extensions_mut().insert(tab.clone());
+    Ok(tab)
+}
+
+/// Whether a request asks to be answered when something happens: it works on nothing until then.
+fn waits(request: &Request) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    request.uri().path() == "/changes" && query.split('&').any(|pair| pair.starts_with("wait="))
 }
 
 /// The hash of the one well-formed token that a request carries.

@@ -12,6 +12,7 @@ use uuid::Uuid;
 use crate::domain::assignment::Status;
 use crate::domain::vat::CountryVat;
 use crate::domain::{Fault, ProductClass, ShopId, Taxonomy};
+use crate::http::admission::Tab;
 use crate::http::classifications::{CandidateAnswer, CodeReason, ModelAnswer, candidate_list};
 use crate::http::error::ApiError;
 use crate::http::links;
@@ -229,6 +230,7 @@ fn filter(params: &Params) -> Result<AssignmentFilter, ApiError> {
 pub(super) async fn list(
     State(state): State<AppState>,
     caller: Caller,
+    tab: Tab,
     Path(name): Path<String>,
     params: Params,
     RawQuery(query): RawQuery,
@@ -237,7 +239,7 @@ pub(super) async fn list(
     if let Ok(uuid) = Uuid::try_parse(&name) {
         let embeds = Embeds::parse(&params)?;
         let record = state.store.assignment(caller.account, uuid).await?;
-        return Ok(Json(answer(&state, &caller, record, &embeds).await?).into_response());
+        return Ok(Json(answer(&state, &caller, &tab, record, &embeds).await?).into_response());
     }
     // What is neither a taxonomy nor a uuid is a path that leads nowhere, whatever its parameters.
     let taxonomy = taxonomy(&name)?;
@@ -311,6 +313,7 @@ fn unknown_assignment(uuid: &str) -> ApiError {
 pub(super) async fn read(
     State(state): State<AppState>,
     caller: Caller,
+    tab: Tab,
     Path((name, uuid)): Path<(String, String)>,
     params: Params,
 ) -> Result<Json<AssignmentAnswer>, ApiError> {
@@ -321,12 +324,13 @@ pub(super) async fn read(
     if record.taxonomy() != taxonomy {
         return Err(unknown_assignment(&uuid.to_string()));
     }
-    answer(&state, &caller, record, &embeds).await.map(Json)
+    answer(&state, &caller, &tab, record, &embeds).await.map(Json)
 }
 
 async fn answer(
     state: &AppState,
     caller: &Caller,
+    tab: &Tab,
     record: AssignmentRecord,
     embeds: &Embeds,
 ) -> Result<AssignmentAnswer, ApiError> {
@@ -339,8 +343,12 @@ async fn answer(
     if embeds.candidates {
         let product =
             state.store.product(caller.account, ShopId::from_stored(record.shop_id), &record.product_id).await?;
-        let explained = state.engine.explain(&product.details, record.taxonomy(), None, CANDIDATES_SHOWN, today);
-        listed = Some(candidate_list(&state.engine, record.taxonomy(), &product.details, explained));
+        let (engine, taxonomy) = (state.engine.clone(), record.taxonomy());
+        let explain = move || {
+            let explained = engine.explain(&product.details, taxonomy, None, CANDIDATES_SHOWN, today);
+            candidate_list(&engine, taxonomy, &product.details, explained)
+        };
+        listed = Some(tab.work().await?.turn(explain).await?);
     }
     let vat_rates = match record.class() {
         Some(class) if embeds.vat_rates => Some(country_rates(state, record.taxonomy(), class)),

@@ -1,71 +1,215 @@
 //! Reading request bodies strictly: UTF-8, one JSON value, no key twice, no NUL, no nulls where none are meant.
+//!
+//! A body is read twice: once to look at all of it without building anything ([`scan`]), and once straight into the type
+//! that is meant. In between stands the question whether there is memory for what it will become. A general tree of
+//! values, which can take a hundred times what was sent, is made of merge patches only, which are small.
 
-use std::collections::HashSet;
-use std::fmt;
+mod integers;
+mod scan;
 
-use axum::body::Bytes;
+use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::http::header;
-use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use futures::StreamExt;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::domain::Fault;
 use crate::domain::validation::first_null;
+use crate::http::admission::Tab;
 use crate::http::error::ApiError;
+use crate::http::serve;
+use integers::Integers;
+use scan::{Extent, Refusal, scan};
 
-/// Most bytes of a JSON body: 32 MiB.
-pub(super) const MAX_BODY_BYTES: usize = 32 * 1024 * 1024;
+/// Most MiB of a body where an operation says nothing else.
+pub(super) const BODY_MIB: usize = 2;
+/// Most MiB of the body of a single product: up to 1 MiB as stored, several times that when every character is escaped.
+pub(super) const PRODUCT_MIB: usize = 8;
+/// Most MiB of a body of many products.
+pub(super) const PRODUCTS_MIB: usize = 32;
+/// Bytes of a body from which its parsing leaves the threads that serve connections.
+const LARGE_BODY_BYTES: usize = 256 << 10;
+/// Most values of a body of [`PRODUCTS_MIB`], counted as [`scan`] does; smaller ones may have as much less.
+const MAX_VALUES: usize = 2_000_000;
+/// Memory that one value takes beside its text, about.
+pub(super) const VALUE_BYTES: usize = 96;
+/// Memory is asked for in steps of this many bytes while a body arrives.
+const STEP_BYTES: usize = 256 << 10;
 
-/// A JSON body, with `application/json` as its type.
-pub(super) struct JsonBody(pub Value);
+/// A JSON text that is known to be acceptable, and not yet a value.
+#[derive(Debug)]
+pub(super) struct Document {
+    text: String,
+    first_null: Option<String>,
+}
 
-/// A JSON merge patch, with `application/json` or `application/merge-patch+json` as its type.
-pub(super) struct PatchBody(pub Value);
+/// A JSON body of at most so many MiB, with `application/json` as its type.
+pub(super) struct JsonBody<const MIB: usize = BODY_MIB>(pub Document);
 
-impl<S: Send + Sync> FromRequest<S> for JsonBody {
+/// A JSON merge patch of at most so many MiB, with `application/json` or `application/merge-patch+json` as its type.
+pub(super) struct PatchBody<const MIB: usize = PRODUCT_MIB>(pub Document);
+
+impl<S: Send + Sync, const MIB: usize> FromRequest<S> for JsonBody<MIB> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        read(request, state, &["application/json"]).await.map(JsonBody)
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        read(request, &["application/json"], MIB).await.map(JsonBody)
     }
 }
 
-impl<S: Send + Sync> FromRequest<S> for PatchBody {
+impl<S: Send + Sync, const MIB: usize> FromRequest<S> for PatchBody<MIB> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
-        read(request, state, &["application/json", "application/merge-patch+json"]).await.map(PatchBody)
+    async fn from_request(request: Request, _: &S) -> Result<Self, ApiError> {
+        read(request, &["application/json", "application/merge-patch+json"], MIB).await.map(PatchBody)
     }
 }
 
-async fn read<S: Send + Sync>(request: Request, state: &S, types: &[&str]) -> Result<Value, ApiError> {
+async fn read(request: Request, types: &[&str], mib: usize) -> Result<Document, ApiError> {
     let sent = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = sent.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if !types.contains(&essence.as_str()) {
         return Err(ApiError::UnsupportedMediaType(format!("send the body as {}", types.join(" or "))));
     }
-    let too_large = || ApiError::PayloadTooLarge(format!("a body has at most {MAX_BODY_BYTES} bytes"));
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-    if length.is_some_and(|length: u64| length > MAX_BODY_BYTES as u64) {
-        return Err(too_large());
+    if length.is_some_and(|length: usize| length > mib << 20) {
+        return Err(too_large(mib));
     }
-    let bytes = Bytes::from_request(request, state).await.map_err(|rejection| match rejection.status().as_u16() {
-        413 => too_large(),
-        _ => ApiError::malformed(rejection.body_text()),
-    })?;
-    parse(&bytes)
+    let tab = request.extensions().get::<Tab>().cloned();
+    let bytes = collect(request.into_body(), mib, tab.as_ref()).await?;
+    if let Some(tab) = &tab {
+        tab.enter().await?;
+    }
+    let most = MAX_VALUES / PRODUCTS_MIB * mib;
+    let (document, values) = aside(bytes.len(), || parse(bytes, most))?;
+    if let Some(tab) = &tab {
+        tab.charge(values * VALUE_BYTES).await?;
+    }
+    Ok(document)
 }
 
-/// Parses a JSON text.
+fn too_large(mib: usize) -> ApiError {
+    ApiError::PayloadTooLarge(format!("this body has at most {} bytes", mib << 20))
+}
+
+/// The bytes of a body, as many as it may have and as there is memory for.
+async fn collect(body: Body, mib: usize, tab: Option<&Tab>) -> Result<Vec<u8>, ApiError> {
+    let mut chunks = body.into_data_stream();
+    let mut bytes: Vec<u8> = Vec::new();
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|error| match serve::is_too_slow(&error) {
+            true => ApiError::RequestTimeout,
+            false => ApiError::malformed(format!("the body did not arrive whole: {error}")),
+        })?;
+        let length = bytes.len() + chunk.len();
+        if length > mib << 20 {
+            return Err(too_large(mib));
+        }
+        if length > bytes.capacity() {
+            let more = (length - bytes.capacity()).max(bytes.capacity().min(STEP_BYTES));
+            if let Some(tab) = tab {
+                tab.charge(more).await?;
+            }
+            bytes.reserve_exact(bytes.capacity() - bytes.len() + more);
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+/// Computes over this many bytes without keeping connections from being served.
+///
+/// Where there is one thread only, as in most tests, there is no other that could serve them.
+pub(super) fn aside<T>(bytes: usize, compute: impl FnOnce() -> T) -> T {
+    use tokio::runtime::{Handle, RuntimeFlavor};
+    let threads = Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
+    if threads && bytes > LARGE_BODY_BYTES { tokio::task::block_in_place(compute) } else { compute() }
+}
+
+/// Looks at a JSON text; with how many values it has.
 ///
 /// # Errors
-/// [`ApiError::BadRequest`] with the line and column.
-pub(super) fn parse(bytes: &[u8]) -> Result<Value, ApiError> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|error| ApiError::malformed(format!("the body is not UTF-8 at byte {}", error.valid_up_to())))?;
-    let mut parser = serde_json::Deserializer::from_str(text);
-    let value = Strict.deserialize(&mut parser).and_then(|value| parser.end().map(|()| value));
-    value.map_err(|error| ApiError::malformed(format!("the body is not acceptable JSON: {error}")))
+/// [`ApiError::BadRequest`] with the line and column; [`ApiError::PayloadTooLarge`] with the place.
+fn parse(bytes: Vec<u8>, most_values: usize) -> Result<(Document, usize), ApiError> {
+    let text = String::from_utf8(bytes).map_err(|error| {
+        ApiError::malformed(format!("the body is not UTF-8 at byte {}", error.utf8_error().valid_up_to()))
+    })?;
+    match scan(&text, most_values) {
+        Ok(Extent { values, first_null }) => Ok((Document { text, first_null }, values)),
+        Err(Refusal::Malformed(error)) => Err(ApiError::malformed(format!("the body is not acceptable JSON: {error}"))),
+        Err(Refusal::TooMany(place)) => {
+            Err(ApiError::PayloadTooLarge(format!("the body has too many values; they end at \"{place}\"")))
+        }
+    }
+}
+
+impl Document {
+    /// The entries of the object that the text is, in their order, each still a text; none when it is no object.
+    pub(super) fn entries(&self) -> Option<Vec<(String, Part<'_>)>> {
+        let mut parser = serde_json::Deserializer::from_str(&self.text);
+        let has_null = self.first_null.is_some();
+        let entries = aside(self.text.len(), || parser.deserialize_map(Entries)).ok()?;
+        Some(entries.into_iter().map(|(key, text)| (key, Part { text: text.get(), has_null })).collect())
+    }
+
+    /// The whole as a part.
+    pub(super) fn whole(&self) -> Part<'_> {
+        Part { text: &self.text, has_null: self.first_null.is_some() }
+    }
+
+    /// Bytes of the text.
+    pub(super) fn length(&self) -> usize {
+        self.text.len()
+    }
+
+    /// A general value, for merge patches.
+    pub(super) fn into_value(self) -> Value {
+        // The text was found acceptable when it was read.
+        aside(self.text.len(), || serde_json::from_str(&self.text)).unwrap_or_default()
+    }
+}
+
+/// The text of a value inside a document.
+#[derive(Clone, Copy)]
+pub(super) struct Part<'a> {
+    text: &'a str,
+    /// Whether there may be a null in it.
+    has_null: bool,
+}
+
+struct Entries;
+
+impl<'de> Visitor<'de> for Entries {
+    type Value = Vec<(String, &'de RawValue)>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Self::Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            list.push(entry);
+        }
+        Ok(list)
+    }
+}
+
+/// Reads a part of a document as a type, naming the place where it does not fit. `place` precedes the path.
+///
+/// # Errors
+/// The fault.
+pub(super) fn shape_part<T: DeserializeOwned>(part: Part<'_>, place: &str) -> Result<T, Fault> {
+    if part.has_null
+        && let Ok(Extent { first_null: Some(path), .. }) = scan(part.text, usize::MAX)
+    {
+        return Err(no_null(place, &path));
+    }
+    let mut parser = serde_json::Deserializer::from_str(part.text);
+    fit(&mut parser, place)
 }
 
 /// Turns a JSON value into a type, naming the place where it does not fit. `place` precedes the path.
@@ -73,18 +217,29 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Value, ApiError> {
 /// # Errors
 /// The fault.
 pub(super) fn shape<T: DeserializeOwned>(value: Value, place: &str) -> Result<T, Fault> {
-    if let Some(path) = first_null(&value) {
-        return Err(Fault::at(join(place, &path), "MALFORMED", "null is not allowed here; leave the field out"));
+    match first_null(&value) {
+        Some(path) => Err(no_null(place, &path)),
+        None => shape_with_nulls(value, place),
     }
-    shape_with_nulls(value, place)
 }
 
 /// As [`shape`], where null has a meaning.
 pub(super) fn shape_with_nulls<T: DeserializeOwned>(value: Value, place: &str) -> Result<T, Fault> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
+    fit(value, place)
+}
+
+fn no_null(place: &str, path: &str) -> Fault {
+    Fault::at(join(place, path), "MALFORMED", "null is not allowed here; leave the field out")
+}
+
+fn fit<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D, place: &str) -> Result<T, Fault> {
+    serde_path_to_error::deserialize(Integers(deserializer)).map_err(|error| {
         let path = error.path().to_string();
         let path = if path == "." { String::new() } else { path.replace(".?", "") };
-        Fault::at(join(place, &path), "MALFORMED", error.inner().to_string())
+        let message = error.inner().to_string();
+        // The path says it better, and lines are counted from the beginning of a part.
+        let message = message.split(" at line ").next().unwrap_or_default();
+        Fault::at(join(place, &path), "MALFORMED", message)
     })
 }
 
@@ -101,8 +256,8 @@ fn join(place: &str, path: &str) -> String {
 ///
 /// # Errors
 /// [`ApiError::BadRequest`] with the place.
-pub(super) fn typed<T: DeserializeOwned>(value: Value) -> Result<T, ApiError> {
-    shape(value, "").map_err(|fault| bad(vec![fault]))
+pub(super) fn typed<T: DeserializeOwned>(document: Document) -> Result<T, ApiError> {
+    aside(document.text.len(), || shape_part(document.whole(), "")).map_err(|fault| bad(vec![fault]))
 }
 
 /// A 400 that names these faults.
@@ -117,137 +272,5 @@ pub(super) fn bad(faults: Vec<Fault>) -> ApiError {
     ApiError::BadRequest(message, faults)
 }
 
-/// Builds a [`Value`], refusing what serde_json lets pass: a key twice in one object, and U+0000, which PostgreSQL
-/// cannot hold. Depth is bounded by serde_json.
-struct Strict;
-
-impl<'de> DeserializeSeed<'de> for Strict {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-fn without_nul<E: serde::de::Error>(text: String) -> Result<String, E> {
-    if text.contains('\0') { Err(E::custom("the character U+0000 is not allowed")) } else { Ok(text) }
-}
-
-impl<'de> Visitor<'de> for Strict {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::from(value))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::from(value))
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("the number is too large"))
-    }
-
-    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
-        without_nul(value.to_owned()).map(Value::String)
-    }
-
-    fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Value, E> {
-        without_nul(value).map(Value::String)
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut array = Vec::new();
-        while let Some(item) = items.next_element_seed(Strict)? {
-            array.push(item);
-        }
-        Ok(Value::Array(array))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
-        let mut seen = HashSet::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            let key = without_nul(key)?;
-            if !seen.insert(key.clone()) {
-                return Err(A::Error::custom(format!("the key \"{key}\" stands twice in one object")));
-            }
-            map.insert(key, entries.next_value_seed(Strict)?);
-        }
-        Ok(Value::Object(map))
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hostile_json_is_refused_and_plain_json_is_not() {
-        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        let deep_objects = "{\"a\":".repeat(100_000);
-        for bad in [
-            "",
-            "{",
-            "{} {}",
-            "nul",
-            "{\"a\":1,\"a\":2}",
-            "{\"a\":{\"b\":1,\"b\":1}}",
-            "{\"a\\u0000\":1}",
-            "[\"\\u0000\"]",
-            "[\"\u{0}\"]",
-            "\"\\ud800\"",
-            "\"\\udc00\\ud800\"",
-            "[1e400]",
-            "[01]",
-            "[NaN]",
-            "{a:1}",
-            "\u{feff}{}",
-            &deep,
-            &deep_objects,
-        ] {
-            assert!(parse(bad.as_bytes()).is_err(), "{}", &bad[..bad.len().min(40)]);
-        }
-        assert!(parse(b"[\"\xff\"]").is_err());
-        for good in
-            ["{}", " [1, -9223372036854775808, 18446744073709551615, 1.5e300] ", "\"\\\\u0000\"", "\"\\ud83d\\ude00\""]
-        {
-            assert!(parse(good.as_bytes()).is_ok(), "{good}");
-        }
-    }
-
-    #[test]
-    fn a_misfit_is_named_by_its_path() {
-        #[derive(Debug, serde::Deserialize)]
-        #[serde(deny_unknown_fields)]
-        struct Inner {
-            #[allow(dead_code)]
-            b: Vec<i64>,
-        }
-        #[derive(Debug, serde::Deserialize)]
-        struct Outer {
-            #[allow(dead_code)]
-            a: Inner,
-        }
-        let place = |text: &str| {
-            shape::<Outer>(parse(text.as_bytes()).expect("JSON"), "products.x").err().and_then(|fault| fault.field)
-        };
-        assert_eq!(place(r#"{"a":{"b":[1]}}"#), None);
-        assert_eq!(place(r#"{"a":{"b":[1,"2"]}}"#).as_deref(), Some("products.x.a.b[1]"));
-        assert_eq!(place(r#"{"a":{"b":[],"c":1}}"#).as_deref(), Some("products.x.a.c"));
-        assert_eq!(place(r#"{"a":{"b":[null]}}"#).as_deref(), Some("products.x.a.b[0]"));
-        assert_eq!(place(r#"{}"#).as_deref(), Some("products.x"));
-    }
-}
+mod tests;

@@ -1,6 +1,8 @@
 //! Classifying without storing, and the list of candidates that answers show.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use axum::Json;
 use axum::extract::State;
@@ -14,6 +16,7 @@ use crate::domain::nomenclature::Labels;
 use crate::domain::product::{CustomsCodes, Details, LanguageAttributes, Product};
 use crate::domain::validation::{self, Declarations};
 use crate::domain::{ClassCode, Fault, ShopId, Taxonomy};
+use crate::http::admission::Tab;
 use crate::http::assignments::{ClassFields, rounded};
 use crate::http::body::{JsonBody, bad, typed};
 use crate::http::error::ApiError;
@@ -23,10 +26,14 @@ use crate::store::accounts::Caller;
 
 /// Most items of a request.
 pub(super) const MAX_ITEMS: usize = 1_000;
+/// Most MiB of a request.
+const MAX_BODY_MIB: usize = 8;
 /// Most candidates of an item.
 pub(super) const MAX_CANDIDATES: usize = 20;
 /// Candidates of an item when `limit` is absent.
 const DEFAULT_CANDIDATES: usize = 5;
+/// How long a request classifies before it is another's turn.
+const TURN: Duration = Duration::from_millis(20);
 /// Depths at which candidates may be asked for.
 const DEPTHS: [usize; 5] = [2, 4, 6, 8, 10];
 
@@ -281,7 +288,8 @@ fn check(body: &ClassificationBody) -> Result<Taxonomy, ApiError> {
 pub(super) async fn classify(
     State(state): State<AppState>,
     caller: Caller,
-    JsonBody(body): JsonBody,
+    tab: Tab,
+    JsonBody(body): JsonBody<MAX_BODY_MIB>,
 ) -> Result<Json<ClassificationAnswer>, ApiError> {
     let body: ClassificationBody = typed(body)?;
     let taxonomy = check(&body)?;
@@ -308,13 +316,37 @@ pub(super) async fn classify(
         return Err(StoreError::Unprocessable(faults).into());
     }
     state.store.charge_checks(&caller, items.len()).await?;
-    let engine = state.engine.clone();
-    let answer = move || {
+    let work = tab.work().await?;
+    let engine = &state.engine;
+    let mut answered = Vec::with_capacity(items.len());
+    let mut rest = items.into_iter();
+    while rest.len() > 0 {
+        let (done, left) = work.turn(turn(engine.clone(), rest, taxonomy, digits, limit)).await?;
+        answered.extend(done);
+        rest = left;
+    }
+    Ok(Json(ClassificationAnswer { items: answered, model: model(engine) }))
+}
+
+type Items = std::vec::IntoIter<(Option<String>, Details)>;
+
+/// Classifies as many items as fit into one turn at a processor, and gives back the others.
+fn turn(
+    engine: Arc<Engine>,
+    mut items: Items,
+    taxonomy: Taxonomy,
+    digits: Option<usize>,
+    limit: usize,
+) -> impl FnOnce() -> (Vec<ClassifiedItem>, Items) {
+    move || {
+        let began = Instant::now();
         let today = Utc::now().date_naive();
-        let answer = |(id, details): (Option<String>, Details)| {
+        let mut done = Vec::new();
+        while began.elapsed() < TURN {
+            let Some((id, details)) = items.next() else { break };
             let explained = engine.explain(&details, taxonomy, digits, limit, today);
             let found = explained.verdict.found;
-            ClassifiedItem {
+            done.push(ClassifiedItem {
                 id,
                 decision: DecisionAnswer {
                     assignment_status: explained.verdict.status().name(),
@@ -323,10 +355,8 @@ pub(super) async fn classify(
                     confidence: found.map(|found| rounded(found.confidence)),
                 },
                 candidates: candidate_answers(&engine, taxonomy, &explained, None),
-            }
-        };
-        ClassificationAnswer { items: items.into_iter().map(answer).collect(), model: model(&engine) }
-    };
-    let answered = tokio::task::spawn_blocking(answer).await;
-    answered.map(Json).map_err(|error| ApiError::Internal(format!("classification: {error}")))
+            });
+        }
+        (done, items)
+    }
 }

@@ -17,6 +17,9 @@ use crate::store::StoreError;
 /// When a client may ask again after a search that failed.
 const SEARCH_RETRY_AFTER: Duration = Duration::from_secs(5);
 
+/// When a client may ask again after it was sent away for lack of room, or of a database.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
 /// Most failing items that one answer names.
 const MAX_FAULTS_TOLD: usize = 1_000;
 
@@ -49,6 +52,8 @@ pub enum ApiError {
     SearchTooSlow,
     /// A search without a search engine.
     SearchUnavailable,
+    /// Work that the service cannot take on at present, or a database that does not answer.
+    Unavailable(&'static str),
     /// A service that is not ready.
     NotReady(String),
     /// Our own mistake; the text goes to the log only.
@@ -122,6 +127,7 @@ impl ApiError {
             ApiError::SearchUnavailable => {
                 (StatusCode::SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", "SearchUnavailable")
             }
+            ApiError::Unavailable(_) => (StatusCode::SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", "ServiceUnavailable"),
             ApiError::NotReady(_) => (StatusCode::SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", "NotReady"),
             ApiError::Internal(_) => (StatusCode::INTERNAL_SERVER_ERROR, "INTERNAL_SERVER_ERROR", "InternalError"),
         }
@@ -160,7 +166,7 @@ impl ApiError {
             ApiError::Conflict(message, faults, current_version) => {
                 (body.message, body.errors, body.current_version) = (message, faults, current_version);
             }
-            ApiError::Unauthorized(message) => body.message = message.to_owned(),
+            ApiError::Unauthorized(message) | ApiError::Unavailable(message) => body.message = message.to_owned(),
             ApiError::MethodNotAllowed => body.message = "this path does not have that method".to_owned(),
             ApiError::RequestTimeout => body.message = "the request did not arrive in time".to_owned(),
             ApiError::PayloadTooLarge(message)
@@ -253,6 +259,7 @@ impl IntoResponse for ApiError {
         let mut response = status.into_response();
         let retry_after = match &self {
             ApiError::LimitExceeded(_, wait) => Some(*wait),
+            ApiError::Unavailable(_) => Some(RETRY_AFTER),
             ApiError::SearchTooSlow | ApiError::SearchUnavailable | ApiError::NotReady(_) => Some(SEARCH_RETRY_AFTER),
             _ => None,
         };
@@ -327,6 +334,7 @@ mod tests {
             (ApiError::Unprocessable(text(), vec![]), "422 UNPROCESSABLE_ENTITY INVALID_DATA_EXCEPTION"),
             (ApiError::LimitExceeded(text(), wait), "429 TOO_MANY_REQUESTS LIMIT_EXCEEDED"),
             (ApiError::Internal(text()), "500 INTERNAL_SERVER_ERROR InternalError"),
+            (ApiError::Unavailable(""), "503 SERVICE_UNAVAILABLE ServiceUnavailable"),
             (ApiError::SearchTooSlow, "503 SERVICE_UNAVAILABLE SearchTooSlow"),
             (ApiError::SearchUnavailable, "503 SERVICE_UNAVAILABLE SearchUnavailable"),
         ] {

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::domain::Fault;
-use crate::http::body::{JsonBody, typed};
+use crate::http::body::{Document, JsonBody, typed};
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use crate::store::StoreError;
@@ -118,12 +118,7 @@ pub(super) async fn detach(
     label(&state, &caller, body, false).await
 }
 
-async fn label(
-    state: &AppState,
-    caller: &Caller,
-    body: serde_json::Value,
-    attach: bool,
-) -> Result<Json<Labelling>, ApiError> {
+async fn label(state: &AppState, caller: &Caller, body: Document, attach: bool) -> Result<Json<Labelling>, ApiError> {
     let sent: Labelling = typed(body)?;
     for (field, count) in [("assignmentUuids", sent.assignment_uuids.len()), ("labels", sent.labels.len())] {
         if !(1..=MAX_LABELLED).contains(&count) {

@@ -2,6 +2,7 @@
 
 mod access;
 mod actions;
+mod admission;
 mod assignments;
 mod attributes;
 mod body;
@@ -28,6 +29,7 @@ use axum::routing::{delete, get, patch, post, put};
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 
+pub use admission::{Admission, AdmissionSettings};
 pub use error::ApiError;
 pub use health::keep_metrics;
 pub use links::{BASE_PATH, Links};
@@ -54,7 +56,7 @@ pub fn router(state: AppState) -> Router {
         .route("/usage", get(changes::usage))
         .fallback(nothing)
         .layer(from_fn(params::only_known))
-        .layer(DefaultBodyLimit::max(body::MAX_BODY_BYTES))
+        .layer(DefaultBodyLimit::max(body::PRODUCTS_MIB << 20))
         .layer(from_fn_with_state(state.clone(), access::authenticate));
     Router::new()
         .nest(BASE_PATH, api)

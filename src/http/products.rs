@@ -16,7 +16,9 @@ use crate::domain::applications::ApplicationIssue;
 use crate::domain::filter::Criteria;
 use crate::domain::product::{CustomsCodes, Details, LanguageAttributes, Product};
 use crate::domain::{Fault, ShopId, merge_patch};
-use crate::http::body::{JsonBody, PatchBody, bad, shape, shape_with_nulls};
+use crate::http::body::{
+    JsonBody, PRODUCT_MIB, PRODUCTS_MIB, Part, PatchBody, aside, bad, shape, shape_part, shape_with_nulls,
+};
 use crate::http::error::ApiError;
 use crate::http::links::{self, Links};
 use crate::http::params::Params;
@@ -183,8 +185,12 @@ impl ProductBody {
     }
 }
 
-fn read_product(value: Value) -> Result<Product, Fault> {
-    let mut product = shape::<ProductBody>(value, "")?.product()?;
+fn read_product(part: Part<'_>) -> Result<Product, Fault> {
+    client_product(shape_part(part, "")?)
+}
+
+fn client_product(body: ProductBody) -> Result<Product, Fault> {
+    let mut product = body.product()?;
     product.product_details.product_assignments = None;
     Ok(product)
 }
@@ -202,14 +208,15 @@ pub(super) async fn create(
     caller: Caller,
     Path(path): Path<PathParts>,
     params: Params,
-    JsonBody(body): JsonBody,
+    JsonBody(body): JsonBody<PRODUCTS_MIB>,
 ) -> Result<Response, ApiError> {
     let shop = path.shop()?;
     let update_if_exists = params.boolean("updateIfExists")?.unwrap_or(false);
     let asked = params.applications()?;
-    let Value::Object(entries) = body else {
+    let Some(mut entries) = body.entries() else {
         return Err(ApiError::malformed("the body is an object of products by productId"));
     };
+    entries.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     if entries.is_empty() {
         return Err(ApiError::malformed("the body names no product"));
     }
@@ -219,12 +226,15 @@ pub(super) async fn create(
     }
     let mut products = Vec::with_capacity(entries.len());
     let mut faults = Vec::new();
-    for (product_id, value) in entries {
-        match read_product(value) {
-            Ok(product) => products.push(NewProduct { product_id, product }),
-            Err(fault) => faults.push(fault.on(product_id)),
+    aside(body.length(), || {
+        for (product_id, part) in entries {
+            match read_product(part) {
+                Ok(product) => products.push(NewProduct { product_id, product }),
+                Err(fault) => faults.push(fault.on(product_id)),
+            }
         }
-    }
+    });
+    drop(body);
     if !faults.is_empty() {
         return Err(bad(faults));
     }
@@ -334,14 +344,15 @@ pub(super) async fn replace(
     caller: Caller,
     Path(path): Path<PathParts>,
     params: Params,
-    JsonBody(body): JsonBody,
+    JsonBody(body): JsonBody<PRODUCT_MIB>,
 ) -> Result<Response, ApiError> {
     let shop = path.shop()?;
     let product_id = params.product_id()?.to_owned();
     let current_version = params.current_version()?;
     let preserve_files = params.boolean("preserveFiles")?.unwrap_or(true);
     let asked = params.applications()?;
-    let product = read_product(body).map_err(|fault| bad(vec![fault.on(&product_id)]))?;
+    let product =
+        aside(body.length(), || read_product(body.whole())).map_err(|fault| bad(vec![fault.on(&product_id)]))?;
     let new = NewProduct { product_id, product };
     let replaced = state.store.replace_product(&caller, shop, &new, current_version, &asked, preserve_files).await?;
     state.products_changed();
@@ -371,11 +382,11 @@ pub(super) async fn patch(
     let product_id = params.product_id()?;
     let current_version = params.current_version()?;
     let asked = params.applications()?;
-    let patch = read_patch(body).map_err(|fault| bad(vec![fault.on(product_id)]))?;
+    let patch = read_patch(body.into_value()).map_err(|fault| bad(vec![fault.on(product_id)]))?;
     let apply = |before: &Product| {
         let mut document = serde_json::to_value(before).unwrap_or_default();
         merge_patch::apply(&mut document, patch.clone());
-        read_product(document).map_err(|fault| vec![fault])
+        shape(document, "").and_then(client_product).map_err(|fault| vec![fault])
     };
     let record = state.store.patch_product(&caller, shop, product_id, current_version, &asked, apply).await?;
     state.products_changed();

@@ -5,6 +5,7 @@
 //! what is sent to it. How long a request may take in itself, body included, is for the router to say.
 
 mod activity;
+mod pace;
 mod stalled_writes;
 
 use std::convert::Infallible;
@@ -27,6 +28,9 @@ use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use activity::Activity;
+pub use pace::Pace;
+use pace::Paced;
+pub(in crate::http) use pace::is_too_slow;
 use stalled_writes::StalledWrites;
 
 /// Connections at one time. Half of the 1,024 open files that most systems grant a process; further clients wait in the
@@ -36,6 +40,10 @@ const CONNECTIONS: usize = 512;
 const FIRST_REQUEST: Duration = Duration::from_secs(10);
 /// How long a connection may lie idle between requests; sending the next headers counts as idle.
 const IDLE: Duration = Duration::from_secs(60);
+/// How long a body may take before its rate counts.
+const BODY_GRACE: Duration = Duration::from_secs(5);
+/// Bytes a second at which a body must arrive on average after that: a quarter of what a slow mobile line does.
+const BODY_RATE: u64 = 8 << 10;
 /// How long a peer may take none of the bytes that wait for it.
 const WRITE_STALL: Duration = Duration::from_secs(30);
 /// How long requests under way may still take after a shutdown began.
@@ -60,6 +68,8 @@ pub struct ServeLimits {
     pub first_request: Duration,
     /// How long a connection may lie idle between requests.
     pub idle: Duration,
+    /// The least rate of bodies.
+    pub pace: Pace,
     /// How long a peer may take none of the bytes that wait for it.
     pub write_stall: Duration,
     /// How long requests under way may still take after a shutdown began.
@@ -72,6 +82,7 @@ impl Default for ServeLimits {
             connections: CONNECTIONS,
             first_request: FIRST_REQUEST,
             idle: IDLE,
+            pace: Pace { grace: BODY_GRACE, bytes_per_second: BODY_RATE },
             write_stall: WRITE_STALL,
             drain: DRAIN,
         }
@@ -161,7 +172,7 @@ async fn serve_connection(stream: TcpStream, app: Router, limits: ServeLimits, s
     let activity = Activity::new();
     let service = service_fn(|request: Request<Incoming>| {
         let under_way = activity.begin();
-        let answer = app.clone().oneshot(request.map(Body::new));
+        let answer = app.clone().oneshot(request.map(|body| Body::new(Paced::new(body, limits.pace))));
         async move { Ok::<_, Infallible>(under_way.until_sent(answer.await?)) }
     });
     let builder = builder(&limits);

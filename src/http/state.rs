@@ -7,6 +7,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::Notify;
 
 use crate::decision::Engine;
+use crate::http::admission::Admission;
 use crate::http::links::Links;
 use crate::pictures::{Inspector, PictureStore};
 use crate::search;
@@ -36,6 +37,8 @@ pub struct AppState {
     pub pictures: Arc<PictureStore>,
     /// Looks at uploaded pictures, a few at a time.
     pub inspector: Arc<Inspector>,
+    /// What clients may take of memory and processors.
+    pub admission: Arc<Admission>,
     /// Makes URLs.
     pub links: Arc<Links>,
     /// Wakes the jobs.

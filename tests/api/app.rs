@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use vat_classification::decision::Engine;
 use vat_classification::domain::access::{Level, Plan, TOKEN_RANDOM_BYTES, hash_token, write_token};
-use vat_classification::http::{AppState, BASE_PATH, Links, Wake, router};
+use vat_classification::http::{Admission, AdmissionSettings, AppState, BASE_PATH, Links, Wake, router};
 use vat_classification::jobs::auto_assignment;
 use vat_classification::pictures::{Inspector, PictureStore, S3Settings};
 use vat_classification::reference::Reference;
@@ -102,6 +102,7 @@ impl App {
             search_deadline: settings.deadline(),
             pictures: Arc::new(PictureStore::open(files.path(), &s3).expect("a picture store")),
             inspector: Arc::new(Inspector::new()),
+            admission: Admission::new(&AdmissionSettings::default()),
             links: Arc::new(Links::new(PUBLIC_URL)),
             wake: Wake::default(),
             metrics: PrometheusBuilder::new().build_recorder().handle(),

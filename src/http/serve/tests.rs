@@ -15,7 +15,8 @@ const SHORT: Duration = Duration::from_millis(20);
 /// Limits that no test reaches.
 fn out_of_reach() -> ServeLimits {
     let never = Duration::from_secs(3_600);
-    ServeLimits { connections: CONNECTIONS, first_request: never, idle: never, write_stall: never, drain: never }
+    let pace = Pace { grace: never, bytes_per_second: 1 };
+    ServeLimits { connections: CONNECTIONS, first_request: never, idle: never, pace, write_stall: never, drain: never }
 }
 
 struct Running {
@@ -193,6 +194,20 @@ async fn over_long_headers_are_refused() {
         drop(stream);
         running.stop().await;
     }
+}
+
+#[tokio::test]
+async fn a_body_that_arrives_too_slowly_ends_with_an_error_that_says_so() {
+    use futures::StreamExt;
+    let pace = Pace { grace: SHORT, bytes_per_second: 1 << 30 };
+    let slow = futures::stream::once(async { Ok::<_, io::Error>(axum::body::Bytes::from("x")) })
+        .chain(futures::stream::pending());
+    let body = Body::new(Paced::new(Body::from_stream(slow), pace));
+    let error = axum::body::to_bytes(body, usize::MAX).await.expect_err("too slow");
+    assert!(is_too_slow(&error), "{error:?}");
+    let quick = Body::new(Paced::new(Body::from("all at once"), pace));
+    assert_eq!(axum::body::to_bytes(quick, usize::MAX).await.expect("a body"), "all at once");
+    assert!(!is_too_slow(&io::Error::other("another")));
 }
 
 #[tokio::test]

@@ -1,0 +1,233 @@
+//! What clients together may take of memory and processors: who comes in, who waits, and who is sent away in time.
+//!
+//! A request pays twice: with a place among those at work, once its body is there, and with bytes for its body, for what
+//! is made of it, and for its answer. Both are held until the request is over, and an account can hold a part only, so
+//! that it does not keep the others out. Who finds no place within a moment is answered 503 with `Retry-After`, long
+//! before a client gives up.
+
+mod share;
+mod turnstile;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use clap::Args;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::http::error::ApiError;
+use share::{Held, Share};
+use turnstile::Turnstile;
+
+/// How long a request waits for bytes or for a place, at most.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// Waiting requests for each place: at the usual rate they are served well within [`LONGEST_WAIT`].
+const QUEUE_PER_PLACE: usize = 4;
+/// Of places and bytes, the part that one account may hold, in quarters.
+const SHARE_QUARTERS: usize = 3;
+/// Accounts whose shares are remembered; beyond it those without a request under way are forgotten.
+const MAX_SHARES: usize = 4_096;
+/// Answers up to this many bytes are not counted.
+const SMALL_ANSWER_BYTES: u64 = 64 << 10;
+/// Bytes of one permit of the budget.
+const UNIT_BYTES: usize = 1 << 10;
+/// Requests whose credential is looked up at one time.
+const LOOKUPS: usize = 16;
+/// Requests for each processor that classify, explain or search: they take turns at it.
+const WORK_PER_CORE: usize = 4;
+
+/// How much clients may take together.
+#[derive(Clone, Debug, Args)]
+pub struct AdmissionSettings {
+    /// Requests at work at one time; four times as many wait for a moment, others are answered 503.
+    #[arg(long, env = "MAX_REQUESTS", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub max_requests: u32,
+    /// MiB of memory for bodies and answers of requests under way.
+    #[arg(long, env = "REQUEST_MEMORY_MIB", default_value_t = 384, value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
+    pub request_memory_mib: u32,
+}
+
+impl Default for AdmissionSettings {
+    fn default() -> AdmissionSettings {
+        AdmissionSettings { max_requests: 32, request_memory_mib: 384 }
+    }
+}
+
+/// What all requests share.
+#[derive(Debug)]
+pub struct Admission {
+    /// Requests at work.
+    requests: Turnstile,
+    /// Requests that look up their credential.
+    lookups: Turnstile,
+    /// Requests that classify, explain or search.
+    work: Turnstile,
+    /// Turns at a processor.
+    cores: Arc<Semaphore>,
+    bytes: Arc<Semaphore>,
+    /// All permits of `bytes`.
+    budget: usize,
+    longest_wait: Duration,
+    shares: Mutex<HashMap<i64, Arc<Share>>>,
+}
+
+/// What one request holds, until it is over. Clones hold together.
+#[derive(Clone, Debug)]
+pub(super) struct Tab {
+    admission: Arc<Admission>,
+    share: Arc<Share>,
+    held: Arc<Mutex<Vec<Held>>>,
+    /// Permits of the budget among them.
+    charged: Arc<AtomicUsize>,
+}
+
+impl Admission {
+    /// For one service.
+    pub fn new(settings: &AdmissionSettings) -> Arc<Admission> {
+        Admission::with_wait(settings, LONGEST_WAIT)
+    }
+
+    fn with_wait(settings: &AdmissionSettings, longest_wait: Duration) -> Arc<Admission> {
+        let places = settings.max_requests as usize;
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let budget = (settings.request_memory_mib as usize) * ((1 << 20) / UNIT_BYTES);
+        Arc::new(Admission {
+            requests: Turnstile::new(places, places * QUEUE_PER_PLACE, longest_wait),
+            lookups: Turnstile::new(LOOKUPS, places * QUEUE_PER_PLACE, longest_wait),
+            work: Turnstile::new(cores * WORK_PER_CORE, cores * WORK_PER_CORE * QUEUE_PER_PLACE, longest_wait),
+            cores: Arc::new(Semaphore::new(cores)),
+            bytes: Arc::new(Semaphore::new(budget)),
+            budget,
+            longest_wait,
+            shares: Mutex::default(),
+        })
+    }
+
+    /// Waits for a turn to look up a credential; refused at once when all places are taken and the queue is full, so
+    /// that a refusal costs next to nothing.
+    pub(super) async fn lookup(&self) -> Result<OwnedSemaphorePermit, ApiError> {
+        if self.requests.is_full() {
+            return Err(overloaded());
+        }
+        self.lookups.enter().await.ok_or_else(overloaded)
+    }
+
+    /// Opens the tab of a request of an account.
+    pub(super) fn tab(self: &Arc<Self>, account: i64) -> Tab {
+        let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        if shares.len() >= MAX_SHARES {
+            shares.retain(|_, share| Arc::strong_count(share) > 1);
+        }
+        let share = shares.entry(account).or_insert_with(|| {
+            let part = |whole: usize| (whole * SHARE_QUARTERS / 4).max(1);
+            Arc::new(Share {
+                requests: self.requests.part(SHARE_QUARTERS),
+                work: self.work.part(SHARE_QUARTERS),
+                bytes: Arc::new(Semaphore::new(part(self.budget))),
+                budget: part(self.budget),
+            })
+        });
+        Tab { admission: Arc::clone(self), share: Arc::clone(share), held: Arc::default(), charged: Arc::default() }
+    }
+}
+
+impl Tab {
+    /// Takes a place among the requests at work.
+    pub(super) async fn enter(&self) -> Result<(), ApiError> {
+        let own = self.share.requests.enter().await.ok_or_else(overloaded)?;
+        let common = self.admission.requests.enter().await.ok_or_else(overloaded)?;
+        self.keep([own, common]);
+        Ok(())
+    }
+
+    /// Takes memory for so many bytes more. A request that needs more than the whole share gets the whole share.
+    pub(super) async fn charge(&self, bytes: usize) -> Result<(), ApiError> {
+        let left = self.share.budget.saturating_sub(self.charged.load(Ordering::Relaxed));
+        let units = bytes.div_ceil(UNIT_BYTES).min(left);
+        let held = self.units(units).await?;
+        self.charged.fetch_add(units, Ordering::Relaxed);
+        self.keep(held);
+        Ok(())
+    }
+
+    async fn units(&self, units: usize) -> Result<Held, ApiError> {
+        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        let both = async {
+            let own = Arc::clone(&self.share.bytes).acquire_many_owned(units).await.ok()?;
+            Some([own, Arc::clone(&self.admission.bytes).acquire_many_owned(units).await.ok()?])
+        };
+        tokio::time::timeout(self.admission.longest_wait, both).await.ok().flatten().ok_or_else(overloaded)
+    }
+
+    fn keep(&self, held: Held) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).push(held);
+    }
+
+    /// Gives back what the request held, and charges its answer until it is sent or given up.
+    pub(super) async fn send(self, answer: Response) -> Response {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let length = answer.body().size_hint().lower();
+        if length <= SMALL_ANSWER_BYTES {
+            return answer;
+        }
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        match self.units(length.div_ceil(UNIT_BYTES).min(self.share.budget)).await {
+            Ok(held) => answer.map(|body| Body::new(share::Charged { body, _held: held })),
+            Err(error) => error.into_response(),
+        }
+    }
+
+    /// Admits a request that takes much of a processor. While it has its place it takes turns at the processors with
+    /// the others: see [`Work::turn`].
+    pub(super) async fn work(&self) -> Result<Work, ApiError> {
+        let own = self.share.work.enter().await.ok_or_else(overloaded)?;
+        let common = self.admission.work.enter().await.ok_or_else(overloaded)?;
+        Ok(Work { cores: Arc::clone(&self.admission.cores), _held: [own, common] })
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Tab {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let tab = parts.extensions.get::<Tab>().cloned();
+        tab.ok_or_else(|| ApiError::Internal("a route is not behind authentication".to_owned()))
+    }
+}
+
+/// A place among the requests that take much of a processor.
+#[derive(Debug)]
+pub(super) struct Work {
+    cores: Arc<Semaphore>,
+    _held: Held,
+}
+
+impl Work {
+    /// Computes on a thread made for work that blocks, when it is this request's turn.
+    ///
+    /// A request whose client has gone gives up its future and takes no further turn: long work takes many short ones.
+    pub(super) async fn turn<T: Send + 'static>(
+        &self,
+        compute: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, ApiError> {
+        let closed = |error: &dyn std::fmt::Display| ApiError::Internal(format!("computing: {error}"));
+        let turn = Arc::clone(&self.cores).acquire_owned().await.map_err(|error| closed(&error))?;
+        let compute = move || {
+            let _turn = turn;
+            compute()
+        };
+        tokio::task::spawn_blocking(compute).await.map_err(|error| closed(&error))
+    }
+}
+
+fn overloaded() -> ApiError {
+    ApiError::Unavailable("there is more to do here at present than can be done")
+}
+
+#[cfg(test)]
+mod tests;

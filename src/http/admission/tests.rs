@@ -1,0 +1,108 @@
+use futures::FutureExt;
+
+use super::*;
+
+/// How long these tests let anybody wait.
+const SHORT: Duration = Duration::from_millis(20);
+
+fn small() -> Arc<Admission> {
+    Admission::with_wait(&AdmissionSettings { max_requests: 4, request_memory_mib: 64 }, SHORT)
+}
+
+fn is_refused<T>(outcome: Result<T, ApiError>) -> bool {
+    matches!(outcome, Err(ApiError::Unavailable(_)))
+}
+
+#[tokio::test]
+async fn who_finds_the_queue_full_is_refused_at_once_and_who_waits_too_long_a_little_later() {
+    let turnstile = Turnstile::new(1, 1, SHORT);
+    let first = turnstile.enter().await.expect("a place");
+    let mut second = Box::pin(turnstile.enter());
+    assert!(futures::poll!(second.as_mut()).is_pending());
+    assert!(turnstile.is_full());
+    assert!(turnstile.enter().now_or_never().expect("at once").is_none());
+    drop(first);
+    let second = second.await.expect("the place of the first");
+    assert!(turnstile.enter().await.is_none(), "nobody leaves");
+    drop(second);
+    assert!(turnstile.enter().await.is_some());
+}
+
+#[tokio::test]
+async fn an_account_leaves_a_quarter_to_the_others() {
+    let admission = small();
+    let tabs: Vec<Tab> = (0..4).map(|_| admission.tab(1)).collect();
+    for tab in &tabs[..3] {
+        tab.enter().await.expect("a place");
+    }
+    assert!(is_refused(tabs[3].enter().await));
+    admission.tab(2).enter().await.expect("a place of the others");
+    drop(tabs);
+    admission.tab(1).enter().await.expect("a place again");
+}
+
+#[tokio::test]
+async fn bytes_are_held_until_the_request_is_over_and_no_further() {
+    let admission = small();
+    let tab = admission.tab(1);
+    tab.charge(30 << 20).await.expect("30 of 48 MiB");
+    assert!(is_refused(admission.tab(1).charge(30 << 20).await));
+    admission.tab(2).charge(30 << 20).await.expect("30 of the other's 34 MiB");
+    let clone = tab.clone();
+    drop(tab);
+    assert!(is_refused(admission.tab(1).charge(30 << 20).await), "a clone still holds them");
+    drop(clone);
+    admission.tab(1).charge(30 << 20).await.expect("they came back");
+}
+
+#[tokio::test]
+async fn what_is_larger_than_the_share_takes_all_of_it_and_does_not_wait_for_ever() {
+    let admission = small();
+    let tab = admission.tab(1);
+    tab.charge(1 << 20).await.expect("a part");
+    tab.charge(1 << 40).await.expect("the whole share");
+    assert!(is_refused(admission.tab(1).charge(1).await));
+}
+
+#[tokio::test]
+async fn a_large_answer_is_charged_until_it_is_dropped() {
+    let admission = small();
+    let large = || Response::new(Body::from(vec![0; 40 << 20]));
+    let answer = admission.tab(1).send(large()).await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(admission.tab(1).send(large()).await.status(), 503);
+    assert_eq!(admission.tab(1).send(Response::new(Body::from("small"))).await.status(), 200);
+    drop(answer);
+    assert_eq!(admission.tab(1).send(large()).await.status(), 200);
+}
+
+#[tokio::test]
+async fn work_of_a_request_that_was_given_up_takes_no_further_turn() {
+    let admission = small();
+    let work = admission.tab(1).work().await.expect("a place");
+    let (told, turns) = std::sync::mpsc::channel();
+    let long = async {
+        for turn in 0..1_000 {
+            let told = told.clone();
+            work.turn(move || told.send(turn)).await.expect("a turn").expect("the test listens");
+        }
+    };
+    let mut long = Box::pin(long);
+    while turns.try_recv().is_err() {
+        assert!(futures::poll!(long.as_mut()).is_pending());
+        tokio::task::yield_now().await;
+    }
+    drop(long);
+    drop(told);
+    assert!(turns.iter().count() < 1_000);
+}
+
+#[tokio::test]
+async fn a_panic_of_the_work_is_an_error_and_gives_its_turn_back() {
+    let admission = small();
+    let work = admission.tab(1).work().await.expect("a place");
+    for _ in 0..100 {
+        let outcome = work.turn(|| panic!("a fault")).await;
+        assert!(matches!(outcome, Err::<(), _>(ApiError::Internal(_))));
+    }
+}

@@ -1,0 +1,94 @@
+use super::*;
+
+#[test]
+fn hostile_json_is_refused_and_plain_json_is_not() {
+    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let deep_objects = "{\"a\":".repeat(100_000);
+    for bad in [
+        "",
+        "{",
+        "{} {}",
+        "nul",
+        "{\"a\":1,\"a\":2}",
+        "{\"a\":{\"b\":1,\"b\":1}}",
+        "{\"a\\u0000\":1}",
+        "[\"\\u0000\"]",
+        "[\"\u{0}\"]",
+        "\"\\ud800\"",
+        "\"\\udc00\\ud800\"",
+        "[1e400]",
+        "[01]",
+        "[NaN]",
+        "{a:1}",
+        "\u{feff}{}",
+        &deep,
+        &deep_objects,
+    ] {
+        assert!(parse(bad.as_bytes().to_vec(), MAX_VALUES).is_err(), "{}", &bad[..bad.len().min(40)]);
+    }
+    assert!(parse(b"[\"\xff\"]".to_vec(), MAX_VALUES).is_err());
+    for good in
+        ["{}", " [1, -9223372036854775808, 18446744073709551615, 1.5e300] ", "\"\\\\u0000\"", "\"\\ud83d\\ude00\""]
+    {
+        assert!(parse(good.as_bytes().to_vec(), MAX_VALUES).is_ok(), "{good}");
+    }
+}
+
+#[test]
+fn a_misfit_is_named_by_its_path() {
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        #[allow(dead_code)]
+        b: Vec<i64>,
+    }
+    #[derive(Debug, serde::Deserialize)]
+    struct Outer {
+        #[allow(dead_code)]
+        a: Inner,
+    }
+    let place = |text: &str| {
+        let (document, _) = parse(text.as_bytes().to_vec(), MAX_VALUES).expect("JSON");
+        let by_part = shape_part::<Outer>(document.whole(), "products.x").err();
+        let by_value = shape::<Outer>(document.into_value(), "products.x").err();
+        assert_eq!(by_part, by_value);
+        by_part.and_then(|fault| fault.field)
+    };
+    assert_eq!(place(r#"{"a":{"b":[1]}}"#), None);
+    assert_eq!(place(r#"{"a":{"b":[1,"2"]}}"#).as_deref(), Some("products.x.a.b[1]"));
+    assert_eq!(place(r#"{"a":{"b":[],"c":1}}"#).as_deref(), Some("products.x.a.c"));
+    assert_eq!(place(r#"{"a":{"b":[null]}}"#).as_deref(), Some("products.x.a.b[0]"));
+    assert_eq!(place(r#"{}"#).as_deref(), Some("products.x"));
+}
+
+#[test]
+fn a_document_is_taken_apart_without_building_values() {
+    let (document, values) = parse(b"{\"b\": {\"x\": 1}, \"a\": [null]}".to_vec(), MAX_VALUES).expect("JSON");
+    assert_eq!(values, 15);
+    let entries = document.entries().expect("an object");
+    let shown: Vec<(&str, &str)> = entries.iter().map(|(key, part)| (key.as_str(), part.text)).collect();
+    assert_eq!(shown, [("b", "{\"x\": 1}"), ("a", "[null]")]);
+    assert!(shape_part::<Vec<Option<i64>>>(entries[1].1, "a").is_err(), "null is found in its entry");
+    assert!(shape_part::<Value>(entries[0].1, "b").is_ok(), "and not in others");
+    for other in ["[]", "1", "null", "\"x\""] {
+        let (document, _) = parse(other.as_bytes().to_vec(), MAX_VALUES).expect("JSON");
+        assert!(document.entries().is_none(), "{other}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_is_refused_as_soon_as_it_is_too_long() {
+    let chunk = axum::body::Bytes::from(vec![b' '; 1 << 20]);
+    let endless = futures::stream::repeat_with(move || Ok::<_, std::io::Error>(chunk.clone()));
+    let refused = collect(Body::from_stream(endless), 2, None).await;
+    assert!(matches!(refused, Err(ApiError::PayloadTooLarge(_))), "{refused:?}");
+    let short = collect(Body::from("abc"), 2, None).await.expect("a body");
+    assert_eq!(short, b"abc");
+}
+
+#[test]
+fn a_body_of_many_small_values_is_refused_before_anything_is_built() {
+    let objects = format!("[{}1]", "{\"\":0},".repeat(1 << 20));
+    let refused = parse(objects.into_bytes(), MAX_VALUES);
+    assert!(matches!(refused, Err(ApiError::PayloadTooLarge(_))), "{refused:?}");
+}
