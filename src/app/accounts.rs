@@ -17,12 +17,22 @@ pub(super) fn new_token() -> anyhow::Result<(String, TokenHash)> {
 }
 
 pub(super) async fn account(command: AccountCommand) -> anyhow::Result<()> {
-    let AccountCommand::Create { name, plan, database } = command;
-    let database = Database::open(&database).await?;
-    let made = database.store.create_account(&name, plan).await;
-    database.close().await;
-    made?;
-    println!("{name}");
+    match command {
+        AccountCommand::Create { name, plan, precision, database } => {
+            let database = Database::open(&database).await?;
+            let made = database.store.create_account_with(&name, plan, precision).await;
+            database.close().await;
+            made?;
+            println!("{name}");
+        }
+        AccountCommand::Precision { name, precision, database } => {
+            let database = Database::open(&database).await?;
+            let set = database.store.set_precision(&name, precision).await;
+            database.close().await;
+            set?;
+            println!("{name} {:.2}", precision.share());
+        }
+    }
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::domain::Precision;
 use crate::domain::access::{Level, Plan};
 use crate::http::AdmissionSettings;
 use crate::pictures::S3Settings;
@@ -174,6 +175,20 @@ pub(super) enum AccountCommand {
         /// UNLIMITED or FREE_TRIAL.
         #[arg(long, default_value = "UNLIMITED", value_parser = plan)]
         plan: Plan,
+        /// Share of the decisions by text that are meant to be right: 0.90, 0.95 or 0.98.
+        #[arg(long, default_value = "0.95", value_parser = precision)]
+        precision: Precision,
+        #[command(flatten)]
+        database: DatabaseSettings,
+    },
+    /// Sets which share of an account's decisions by text is meant to be right.
+    Precision {
+        /// The account.
+        #[arg(value_parser = name)]
+        name: String,
+        /// 0.90, 0.95 or 0.98; the lower, the more is decided.
+        #[arg(value_parser = precision)]
+        precision: Precision,
         #[command(flatten)]
         database: DatabaseSettings,
     },
@@ -246,6 +261,11 @@ fn queue(text: &str) -> Result<Queue, String> {
     Queue::from_name(text).ok_or_else(|| "auto-assignment or search".to_owned())
 }
 
+fn precision(text: &str) -> Result<Precision, String> {
+    let share = text.parse().ok().and_then(Precision::from_share);
+    share.ok_or_else(|| "0.90, 0.95 or 0.98".to_owned())
+}
+
 fn level(text: &str) -> Result<Level, String> {
     Level::from_name(text).ok_or_else(|| "READ, EDIT or ADMIN".to_owned())
 }
@@ -262,5 +282,11 @@ mod tests {
         let bare = Cli::try_parse_from(["vat-classification", "--bind-addr", "127.0.0.1:1"]).expect("serve");
         assert!(bare.command.is_none() && bare.serve.bind_addr.port() == 1);
         assert!(Cli::try_parse_from(["vat-classification", "account", "create", "shop", "--plan", "FREE"]).is_err());
+        for (precision, is_known) in [("0.90", true), ("0.9", true), ("0.98", true), ("0.97", false), ("95", false)] {
+            let made =
+                Cli::try_parse_from(["vat-classification", "account", "create", "shop", "--precision", precision]);
+            let set = Cli::try_parse_from(["vat-classification", "account", "precision", "shop", precision]);
+            assert_eq!((made.is_ok(), set.is_ok()), (is_known, is_known), "{precision}");
+        }
     }
 }

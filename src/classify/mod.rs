@@ -17,7 +17,7 @@ pub mod words;
 use std::cell::RefCell;
 use std::path::Path;
 
-use crate::domain::ClassCode;
+use crate::domain::{ClassCode, Precision};
 use features::{Kind, pieces};
 use model::Model;
 pub use model::{Limits, ModelError, ModelInfo};
@@ -65,7 +65,7 @@ pub struct Ranking {
 /// A class that is sure enough to be assigned.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
-    /// Six, four or two digits.
+    /// Six or four digits.
     pub code: ClassCode,
     /// Probability that the class is right, 0 to 1.
     pub confidence: f32,
@@ -126,10 +126,12 @@ impl Classifier {
         self.with_candidates(text, |scorer| rank::ranking(&self.model, scorer)).unwrap_or_default()
     }
 
-    /// The deepest class that is sure enough by the limits of the model: six, four or two digits, or none.
-    pub fn decide(&self, ranking: &Ranking) -> Option<Decision> {
-        let limits = &self.info().limits;
-        [(6, limits.subheading), (4, limits.heading), (2, limits.chapter)].into_iter().find_map(|(digits, limit)| {
+    /// The deepest class that is sure enough by the limits of the model for that precision: six or four digits, or none.
+    ///
+    /// A chapter is no class that a product could have: it leaves the rate open nearly everywhere.
+    pub fn decide(&self, ranking: &Ranking, precision: Precision) -> Option<Decision> {
+        let limits = self.info().limits_for(precision);
+        [(6, limits.subheading), (4, limits.heading)].into_iter().find_map(|(digits, limit)| {
             let best = *ranking.roll_up(digits).first()?;
             (best.confidence >= limit).then_some(Decision { code: best.code, confidence: best.confidence })
         })
@@ -292,8 +294,10 @@ mod tests {
             "new 2024 hot sale",
         ] {
             for language in ["de", "en", "ru"] {
-                let decision = classifier.decide(&classifier.rank(&named(language, name)));
-                assert_eq!(decision, None, "{language} {name}");
+                let ranking = classifier.rank(&named(language, name));
+                for precision in Precision::ALL {
+                    assert_eq!(classifier.decide(&ranking, precision), None, "{language} {name}");
+                }
             }
         }
         assert_eq!(classifier.rank(&ProductText::default()), Ranking::default());

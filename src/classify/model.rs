@@ -19,7 +19,7 @@ use super::features::FEATURE_VERSION;
 use super::lexicon::Lexicon;
 use super::table::Table;
 use super::text::TEXT_VERSION;
-use crate::domain::ClassCode;
+use crate::domain::{ClassCode, Precision};
 
 /// Version of the layout of the file.
 pub const FORMAT_VERSION: u32 = 2;
@@ -99,10 +99,21 @@ pub struct ModelInfo {
     pub classes: u64,
     /// Figures measured on held-out rows, by name.
     pub metrics: BTreeMap<String, f64>,
-    /// Confidence from which a class of that depth is decided on.
+    /// Confidence from which a class of that depth is decided on, for [`Precision::P95`].
     pub limits: Limits,
+    /// The same for the other balances between deciding often and deciding rightly.
+    #[serde(default)]
+    pub other_limits: Vec<(i16, Limits)>,
     /// Coefficients of the ranker.
     pub ranker: Ranker,
+}
+
+impl ModelInfo {
+    /// Confidence from which a class is decided on for that precision.
+    pub fn limits_for(&self, precision: Precision) -> Limits {
+        let other = self.other_limits.iter().find(|(percent, _)| *percent == precision.percent());
+        other.map_or(self.limits, |(_, limits)| *limits)
+    }
 }
 
 /// Confidence from which a class is decided on, 0 to 1.
@@ -112,13 +123,11 @@ pub struct Limits {
     pub subheading: f32,
     /// Four digits.
     pub heading: f32,
-    /// Two digits.
-    pub chapter: f32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { subheading: 0.7, heading: 0.7, chapter: 0.7 }
+        Limits { subheading: 0.7, heading: 0.7 }
     }
 }
 

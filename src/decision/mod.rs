@@ -11,12 +11,12 @@ use arc_swap::ArcSwap;
 use chrono::NaiveDate;
 
 use crate::classify::{
-    Classifier, Evidence, LanguageText, ModelError, ModelInfo, Neighbour, ProductText, Ranking, Scored,
+    Classifier, Decision, Evidence, LanguageText, ModelError, ModelInfo, Neighbour, ProductText, Scored,
 };
 use crate::domain::assignment::{Status, Strategy};
 use crate::domain::customs_codes::{self, CodeEvidence};
 use crate::domain::sides;
-use crate::domain::{ClassCode, Details, ProductClass, Segment, Taxonomy};
+use crate::domain::{ClassCode, Details, Precision, ProductClass, Segment, Taxonomy};
 use crate::reference::Reference;
 
 use national::Words;
@@ -26,6 +26,9 @@ pub const MAX_EVIDENCE_WORDS: usize = 8;
 
 /// Digits at which the classifier ends.
 const SUBHEADING_DIGITS: usize = 6;
+
+/// Fewest digits of a class that is assigned.
+const HEADING_DIGITS: usize = 4;
 
 /// Most rows of the corpus that are told for a candidate.
 pub const MAX_SIMILAR_ROWS: usize = 3;
@@ -46,7 +49,7 @@ pub struct Found {
 /// What auto-assignment stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Verdict {
-    /// None when the evidence does not carry even a chapter.
+    /// None when the evidence does not carry even a heading.
     pub found: Option<Found>,
 }
 
@@ -128,8 +131,14 @@ impl Engine {
         &self.reference
     }
 
-    /// Decides for the taxonomies named, in their order.
-    pub fn decide(&self, details: &Details, taxonomies: &[Taxonomy], today: NaiveDate) -> Vec<Verdict> {
+    /// Decides for the taxonomies named, in their order; by text only where it is as sure as `precision` wants it.
+    pub fn decide(
+        &self,
+        details: &Details,
+        taxonomies: &[Taxonomy],
+        precision: Precision,
+        today: NaiveDate,
+    ) -> Vec<Verdict> {
         let classifier = self.classifier.load();
         let mut ranking = None;
         let mut decide = |taxonomy: &Taxonomy| {
@@ -137,7 +146,7 @@ impl Engine {
                 return self.by_codes(details, *taxonomy, &evidence, today);
             }
             let ranking = ranking.get_or_insert_with(|| classifier.rank(&text(details)));
-            self.by_text(details, &classifier, ranking, *taxonomy, today)
+            self.by_text(details, classifier.decide(ranking, precision), *taxonomy, today)
         };
         taxonomies.iter().map(&mut decide).collect()
     }
@@ -147,6 +156,7 @@ impl Engine {
         &self,
         details: &Details,
         taxonomy: Taxonomy,
+        precision: Precision,
         digits: Option<usize>,
         limit: usize,
         today: NaiveDate,
@@ -157,7 +167,7 @@ impl Engine {
         let codes = self.codes(details, taxonomy);
         let verdict = match &codes {
             Some(evidence) => self.by_codes(details, taxonomy, evidence, today),
-            None => self.by_text(details, &classifier, &ranking, taxonomy, today),
+            None => self.by_text(details, classifier.decide(&ranking, precision), taxonomy, today),
         };
         let given = codes.as_ref().map(|evidence| {
             let code = digits.map_or(evidence.code, |digits| evidence.code.prefix(digits));
@@ -224,15 +234,8 @@ impl Engine {
         self.verdict(details, taxonomy, evidence.code, Strategy::CustomsCode, evidence.confidence, today)
     }
 
-    fn by_text(
-        &self,
-        details: &Details,
-        classifier: &Classifier,
-        ranking: &Ranking,
-        taxonomy: Taxonomy,
-        today: NaiveDate,
-    ) -> Verdict {
-        match classifier.decide(ranking) {
+    fn by_text(&self, details: &Details, decided: Option<Decision>, taxonomy: Taxonomy, today: NaiveDate) -> Verdict {
+        match decided {
             Some(decided) => {
                 self.verdict(details, taxonomy, decided.code, Strategy::Description, decided.confidence, today)
             }
@@ -250,8 +253,10 @@ impl Engine {
         today: NaiveDate,
     ) -> Verdict {
         let nomenclature = self.reference.nomenclature(taxonomy);
-        // The classifier knows the Harmonized System; an operator's own taxonomy may lack a class of it.
-        let Some(code) = nomenclature.canonical(code) else { return Verdict::default() };
+        // The classifier knows the Harmonized System; an operator's own taxonomy may lack a class of it, though seldom
+        // its heading.
+        let listed = [code, code.prefix(HEADING_DIGITS)].into_iter().find_map(|code| nomenclature.canonical(code));
+        let Some(code) = listed else { return Verdict::default() };
         let class = ProductClass { code, segment: self.side(details, taxonomy, code) };
         let sufficient = self.is_sufficient(taxonomy, class, today);
         Verdict { found: Some(Found { class, strategy, confidence, sufficient }) }

@@ -343,9 +343,9 @@ async fn answer(
     if embeds.candidates {
         let product =
             state.store.product(caller.account, ShopId::from_stored(record.shop_id), &record.product_id).await?;
-        let (engine, taxonomy) = (state.engine.clone(), record.taxonomy());
+        let (engine, taxonomy, precision) = (state.engine.clone(), record.taxonomy(), caller.precision);
         let explain = move || {
-            let explained = engine.explain(&product.details, taxonomy, None, CANDIDATES_SHOWN, today);
+            let explained = engine.explain(&product.details, taxonomy, precision, None, CANDIDATES_SHOWN, today);
             candidate_list(&engine, taxonomy, &product.details, explained)
         };
         listed = Some(tab.work().await?.turn(explain).await?);

@@ -44,6 +44,7 @@ pub(super) struct ChangeFeed {
 
 /// What of the plan is used.
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct UsageAnswer {
     /// `UNLIMITED` or `FREE_TRIAL`.
     plan: &'static str,
@@ -54,6 +55,8 @@ pub(super) struct UsageAnswer {
     /// Checks allowed in it; null without a limit.
     #[schema(required = true)]
     limit: Option<i64>,
+    /// Share of the decisions by text that are meant to be right: 0.90, 0.95 or 0.98.
+    decision_precision: f64,
 }
 
 #[utoipa::path(get, path = "/changes", tag = "Changes", operation_id = "listChanges",
@@ -88,10 +91,11 @@ pub(super) async fn list(
 }
 
 #[utoipa::path(get, path = "/usage", tag = "Changes", operation_id = "getUsage",
-    description = "How many checks the account has used this calendar month (UTC).",
+    description = "How many checks the account has used this calendar month (UTC), and how sure its decisions by text are.",
     responses((status = 200, description = "Plan and use.", body = UsageAnswer)))]
 pub(super) async fn usage(State(state): State<AppState>, caller: Caller) -> Result<Json<UsageAnswer>, ApiError> {
     let usage = state.store.usage(caller.account).await?;
     let limit = caller.plan.monthly_checks();
-    Ok(Json(UsageAnswer { plan: caller.plan.name(), month: usage.month, used: usage.used, limit }))
+    let decision_precision = caller.precision.share();
+    Ok(Json(UsageAnswer { plan: caller.plan.name(), month: usage.month, used: usage.used, limit, decision_precision }))
 }

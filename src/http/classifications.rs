@@ -15,7 +15,7 @@ use crate::decision::{Candidate, Engine, Explained};
 use crate::domain::nomenclature::Labels;
 use crate::domain::product::{CustomsCodes, Details, LanguageAttributes, Product};
 use crate::domain::validation::{self, Declarations};
-use crate::domain::{ClassCode, Fault, ShopId, Taxonomy};
+use crate::domain::{ClassCode, Fault, Precision, ShopId, Taxonomy};
 use crate::http::admission::Tab;
 use crate::http::assignments::{ClassFields, rounded};
 use crate::http::body::{JsonBody, bad, typed};
@@ -49,6 +49,9 @@ pub(super) struct ClassificationBody {
     /// 1 to 20 candidates for each item; default 5.
     #[schema(minimum = 1, maximum = 20)]
     limit: Option<usize>,
+    /// Share of the decisions by text that are meant to be right: 0.90, 0.95 or 0.98; absent: the account's own.
+    #[schema(minimum = 0.90, maximum = 0.98)]
+    precision: Option<f64>,
     /// 1 to 1,000.
     #[schema(min_items = 1, max_items = 1000)]
     items: Vec<ClassificationItem>,
@@ -272,6 +275,9 @@ fn check(body: &ClassificationBody) -> Result<Taxonomy, ApiError> {
     if body.limit.is_some_and(|limit| !(1..=MAX_CANDIDATES).contains(&limit)) {
         faults.push(Fault::at("limit", "MALFORMED", format!("limit is from 1 to {MAX_CANDIDATES}")));
     }
+    if body.precision.is_some_and(|share| Precision::from_share(share).is_none()) {
+        faults.push(Fault::at("precision", "MALFORMED", "precision is one of 0.90, 0.95, 0.98"));
+    }
     if !(1..=MAX_ITEMS).contains(&body.items.len()) {
         faults.push(Fault::at("items", "MALFORMED", format!("items are from 1 to {MAX_ITEMS}")));
     }
@@ -295,6 +301,7 @@ pub(super) async fn classify(
     let taxonomy = check(&body)?;
     let limit = body.limit.unwrap_or(DEFAULT_CANDIDATES);
     let digits = body.digits;
+    let precision = body.precision.and_then(Precision::from_share).unwrap_or(caller.precision);
     let mut items = Vec::with_capacity(body.items.len());
     let mut faults = Vec::new();
     for (index, item) in body.items.into_iter().enumerate() {
@@ -321,7 +328,7 @@ pub(super) async fn classify(
     let mut answered = Vec::with_capacity(items.len());
     let mut rest = items.into_iter();
     while rest.len() > 0 {
-        let (done, left) = work.turn(turn(engine.clone(), rest, taxonomy, digits, limit)).await?;
+        let (done, left) = work.turn(turn(engine.clone(), rest, taxonomy, precision, digits, limit)).await?;
         answered.extend(done);
         rest = left;
     }
@@ -335,6 +342,7 @@ fn turn(
     engine: Arc<Engine>,
     mut items: Items,
     taxonomy: Taxonomy,
+    precision: Precision,
     digits: Option<usize>,
     limit: usize,
 ) -> impl FnOnce() -> (Vec<ClassifiedItem>, Items) {
@@ -344,7 +352,7 @@ fn turn(
         let mut done = Vec::new();
         while began.elapsed() < TURN {
             let Some((id, details)) = items.next() else { break };
-            let explained = engine.explain(&details, taxonomy, digits, limit, today);
+            let explained = engine.explain(&details, taxonomy, precision, digits, limit, today);
             let found = explained.verdict.found;
             done.push(ClassifiedItem {
                 id,

@@ -60,7 +60,7 @@ pub async fn decide(engine: Arc<Engine>, batch: Batch) -> (Batch, Vec<Decided>) 
     let today = Utc::now().date_naive();
     decide_by(batch, move |claim: &Claim| {
         let taxonomies: Vec<Taxonomy> = claim.slots.iter().map(|slot| slot.taxonomy).collect();
-        let verdicts = engine.decide(&claim.details, &taxonomies, today);
+        let verdicts = engine.decide(&claim.details, &taxonomies, claim.precision, today);
         verdicts.into_iter().map(AutoResult::from).collect()
     })
     .await

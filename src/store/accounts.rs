@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use sqlx::FromRow;
 
+use crate::domain::Precision;
 use crate::domain::access::{Level, Plan, TokenHash};
 use crate::store::Store;
 
@@ -15,6 +16,8 @@ pub struct Caller {
     pub user: String,
     /// The account's plan.
     pub plan: Plan,
+    /// How sure a decision by text must be for the account.
+    pub precision: Precision,
 }
 
 /// What a well-formed token turns out to be.
@@ -34,6 +37,7 @@ struct TokenRow {
     user_name: String,
     level: String,
     plan: String,
+    decision_precision: i16,
     withdrawn: bool,
 }
 
@@ -60,12 +64,36 @@ impl Store {
     /// # Errors
     /// When the name is taken.
     pub async fn create_account(&self, name: &str, plan: Plan) -> Result<(), AccountError> {
-        let made = sqlx::query("insert into accounts (name, plan) values ($1, $2) on conflict (name) do nothing")
+        self.create_account_with(name, plan, Precision::default()).await
+    }
+
+    /// Makes an account with a balance of decisions of its own.
+    ///
+    /// # Errors
+    /// When the name is taken.
+    pub async fn create_account_with(&self, name: &str, plan: Plan, precision: Precision) -> Result<(), AccountError> {
+        let made = sqlx::query(
+            "insert into accounts (name, plan, decision_precision) values ($1, $2, $3) on conflict (name) do nothing",
+        )
+        .bind(name)
+        .bind(plan.name())
+        .bind(precision.percent())
+        .execute(self.pool())
+        .await?;
+        if made.rows_affected() == 0 { Err(AccountError::Exists(name.to_owned())) } else { Ok(()) }
+    }
+
+    /// Sets how sure a decision by text must be for an account. What is decided already stays as it is.
+    ///
+    /// # Errors
+    /// When there is no such account.
+    pub async fn set_precision(&self, name: &str, precision: Precision) -> Result<(), AccountError> {
+        let set = sqlx::query("update accounts set decision_precision = $2 where name = $1")
             .bind(name)
-            .bind(plan.name())
+            .bind(precision.percent())
             .execute(self.pool())
             .await?;
-        if made.rows_affected() == 0 { Err(AccountError::Exists(name.to_owned())) } else { Ok(()) }
+        if set.rows_affected() == 0 { Err(AccountError::UnknownAccount(name.to_owned())) } else { Ok(()) }
     }
 
     /// Stores a token's hash.
@@ -139,12 +167,15 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn account_by_name(&self, name: &str, user: &str) -> Result<Option<Caller>, sqlx::Error> {
-        let row: Option<(i64, String)> = sqlx::query_as("select account_id, plan from accounts where name = $1")
-            .bind(name)
-            .fetch_optional(self.pool())
-            .await?;
-        let caller = row
-            .and_then(|(account, plan)| Some(Caller { account, user: user.to_owned(), plan: Plan::from_name(&plan)? }));
+        let row: Option<(i64, String, i16)> =
+            sqlx::query_as("select account_id, plan, decision_precision from accounts where name = $1")
+                .bind(name)
+                .fetch_optional(self.pool())
+                .await?;
+        let caller = row.and_then(|(account, plan, precision)| {
+            let (plan, precision) = (Plan::from_name(&plan)?, Precision::from_percent(precision)?);
+            Some(Caller { account, user: user.to_owned(), plan, precision })
+        });
         Ok(caller)
     }
 
@@ -154,7 +185,7 @@ impl Store {
     /// When the database fails.
     pub async fn authenticate(&self, hash: &TokenHash) -> Result<Credential, sqlx::Error> {
         let row: Option<TokenRow> = sqlx::query_as(
-            "select account_id, user_name, level, plan, revoked_at is not null or disabled as withdrawn
+            "select account_id, user_name, level, plan, decision_precision, revoked_at is not null or disabled as withdrawn
              from tokens join accounts using (account_id)
              where token_hash = $1 and (expires_at is null or expires_at > now() or revoked_at is not null)",
         )
@@ -162,12 +193,14 @@ impl Store {
         .fetch_optional(self.pool())
         .await?;
         let Some(row) = row else { return Ok(Credential::Unknown) };
-        let (Some(level), Some(plan)) = (Level::from_name(&row.level), Plan::from_name(&row.plan)) else {
+        let (Some(level), Some(plan), Some(precision)) =
+            (Level::from_name(&row.level), Plan::from_name(&row.plan), Precision::from_percent(row.decision_precision))
+        else {
             return Ok(Credential::Withdrawn);
         };
         if row.withdrawn {
             return Ok(Credential::Withdrawn);
         }
-        Ok(Credential::Valid(Caller { account: row.account_id, user: row.user_name, plan }, level))
+        Ok(Credential::Valid(Caller { account: row.account_id, user: row.user_name, plan, precision }, level))
     }
 }

@@ -124,5 +124,6 @@ async fn a_free_trial_has_a_hundred_checks_a_month_and_a_refused_request_stores_
     app.post("/classifications", json!({"taxonomy": "TARIC", "items": [{}]})).await.expect(429);
     app.post("/assignments/auto-assignment", json!({"products": [{"productId": "p1"}]})).await.expect(429);
     let usage = app.get("/usage").await.expect(200).body;
+    assert_eq!(usage["decisionPrecision"], json!(0.95));
     assert_eq!((&usage["plan"], &usage["used"], &usage["limit"]), (&json!("FREE_TRIAL"), &json!(100), &json!(100)));
 }

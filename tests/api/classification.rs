@@ -1,6 +1,7 @@
 //! Classifying without storing, the taxonomies, and VAT rates.
 
 use serde_json::{Value, json};
+use vat_classification::domain::Precision;
 
 use crate::app::App;
 
@@ -48,6 +49,51 @@ async fn the_words_of_a_product_settle_the_side_of_a_partial_rule() {
 }
 
 #[tokio::test]
+async fn an_account_chooses_how_sure_its_decisions_are_and_a_request_may_choose_otherwise() {
+    let app = App::start().await;
+    let names = [
+        "Herren Socken aus Baumwolle",
+        "Kanne",
+        "Schlauch schwarz",
+        "Platte aus Holz",
+        "Halter für Kabel",
+        "Baumwolle Tuch",
+        "Creme",
+        "Deckel für Topf",
+        "Lampe",
+        "Gummi Band",
+        "Kinder Set Löffel",
+        "Stoff mit Blumen",
+    ];
+    let items: Vec<Value> =
+        names.iter().map(|name| json!({"languageAttributes": {"de": {"productName": name}}})).collect();
+    let decided = |answer: &Value| -> Vec<Option<String>> {
+        let items = answer["items"].as_array().expect("items").iter();
+        items.map(|item| item["decision"]["productClassCode"].as_str().map(str::to_owned)).collect()
+    };
+    let asked = json!({"taxonomy": "TARIC", "items": items});
+    let mut last: Option<Vec<Option<String>>> = None;
+    for (share, precision) in [(0.90, Precision::P90), (0.95, Precision::P95), (0.98, Precision::P98)] {
+        let mut with = asked.clone();
+        with["precision"] = json!(share);
+        let explicit = decided(&app.post("/classifications", with).await.expect(200).body);
+        app.store.set_precision("shop", precision).await.expect("set");
+        assert_eq!(app.get("/usage").await.expect(200).body["decisionPrecision"], json!(share));
+        assert_eq!(decided(&app.post("/classifications", asked.clone()).await.expect(200).body), explicit);
+        assert!(explicit.iter().flatten().all(|code| code.len() >= 4), "{explicit:?}");
+        if let Some(looser) = last.replace(explicit.clone()) {
+            let is_no_deeper = |(strict, loose): (&Option<String>, &Option<String>)| match (strict, loose) {
+                (Some(strict), Some(loose)) => loose.starts_with(strict.as_str()),
+                (strict, _) => strict.is_none(),
+            };
+            assert!(explicit.iter().zip(&looser).all(is_no_deeper), "{explicit:?} {looser:?}");
+        }
+    }
+    let unknown = app.store.set_precision("nobody", Precision::P90).await;
+    assert!(unknown.is_err());
+}
+
+#[tokio::test]
 async fn candidates_are_distinct_at_the_depth_asked_for() {
     let app = App::start().await;
     let item = json!({"languageAttributes": {"de": {"productName": "Socken aus Baumwolle"}}});
@@ -75,6 +121,8 @@ async fn what_is_wrong_with_a_classification_is_named() {
         json!({"items": [{}]}),
         json!({"taxonomy": "TARIC", "digits": 5, "items": [{}]}),
         json!({"taxonomy": "TARIC", "limit": 0, "items": [{}]}),
+        json!({"taxonomy": "TARIC", "precision": 0.97, "items": [{}]}),
+        json!({"taxonomy": "TARIC", "precision": "0.95", "items": [{}]}),
         json!({"taxonomy": "TARIC", "limit": 21, "items": [{}]}),
         json!({"taxonomy": "TARIC", "items": [{"x": 1}]}),
         json!({"taxonomy": "TARIC", "items": vec![json!({}); 1_001]}),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use vat_classification::domain::access::Plan;
 use vat_classification::domain::filter::Criteria;
-use vat_classification::domain::{Details, Product, ShopId};
+use vat_classification::domain::{Details, Precision, Product, ShopId};
 use vat_classification::search::{Engine, Search, Settings};
 use vat_classification::store::Store;
 use vat_classification::store::accounts::Caller;
@@ -32,7 +32,8 @@ impl Fixture {
         store.create_account("shop", Plan::Unlimited).await.expect("an account");
         let account: i64 =
             sqlx::query_scalar("select account_id from accounts").fetch_one(store.pool()).await.expect("the account");
-        let caller = Caller { account, plan: Plan::Unlimited, user: "tester".to_owned() };
+        let caller =
+            Caller { account, plan: Plan::Unlimited, precision: Precision::default(), user: "tester".to_owned() };
         Fixture { store, caller, _database: database }
     }
 

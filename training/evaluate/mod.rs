@@ -2,7 +2,9 @@
 
 mod calibration;
 mod report;
+mod risk;
 mod robustness;
+mod unlabelled;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,12 +17,13 @@ use rayon::prelude::*;
 use vat_classification::classify::{Classifier, Decision, LanguageText, ProductText, Ranking};
 use vat_classification::decision::national::Words;
 use vat_classification::domain::nomenclature::Nomenclature;
-use vat_classification::domain::{ClassCode, Taxonomy};
+use vat_classification::domain::{ClassCode, Precision, Taxonomy};
 use vat_classification::reference::Reference;
 
 use crate::corpus;
 use crate::fit::{self, Sample};
 use crate::import_nomenclature::parse_taxonomy;
+use crate::labels;
 use calibration::Reliability;
 use report::Confusion;
 
@@ -32,6 +35,16 @@ pub(crate) struct Options {
     /// The model.
     #[arg(long, default_value = "models/classifier.bin")]
     pub(crate) model: PathBuf,
+    /// Share of decisions that are meant to be right: 0.90, 0.95 or 0.98.
+    #[arg(long, default_value = "0.95", value_parser = parse_precision)]
+    pub(crate) precision: Precision,
+    /// Files of listings without codes (source, category, title, description; the language is the name of the file):
+    /// tells how many are decided.
+    #[arg(long)]
+    pub(crate) pool: Vec<PathBuf>,
+    /// A file of goods named in two languages (id, German, English): tells how often both lead to one heading.
+    #[arg(long)]
+    pub(crate) pairs: Option<PathBuf>,
     /// Prints this many of the texts whose heading is wrong, with the words that misled.
     #[arg(long, default_value_t = 0)]
     pub(crate) errors: usize,
@@ -44,12 +57,20 @@ pub(crate) struct Options {
     /// Measures the held-out rows of this corpus too.
     #[arg(long)]
     pub(crate) corpus: Option<PathBuf>,
+    /// Directory of the label tables, which tell the held-out rows from those that were learnt.
+    #[arg(long, default_value = "models/taxonomy/hs2022")]
+    pub(crate) labels: PathBuf,
     /// Measures how often national lines are named rightly, with this directory of reference data.
     #[arg(long, requires = "taxonomy")]
     pub(crate) reference: Option<PathBuf>,
     /// The taxonomy of the codes that have more than six digits.
     #[arg(long, value_parser = parse_taxonomy)]
     pub(crate) taxonomy: Option<Taxonomy>,
+}
+
+/// Reads one of the balances from the command line.
+pub(crate) fn parse_precision(text: &str) -> Result<Precision, String> {
+    text.parse().ok().and_then(Precision::from_share).ok_or_else(|| "0.90, 0.95 or 0.98".to_owned())
 }
 
 /// A text with its code.
@@ -125,10 +146,11 @@ impl Tally {
             }
         }
         if let Some(decision) = decision {
-            let at = decision.code.digits() / 2 - 1;
-            let shared = decision.code.digits().min(case.code.digits());
+            // Where the truth ends at four digits, four are all that a decision of six can be right in.
+            let digits = decision.code.digits().min(case.code.digits());
+            let at = digits / 2 - 1;
             self.decided[at] += 1;
-            self.decided_right[at] += usize::from(decision.code.prefix(shared) == case.code.prefix(shared));
+            self.decided_right[at] += usize::from(decision.code.prefix(digits) == case.code.prefix(digits));
         }
     }
 
@@ -172,11 +194,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         cases.extend(read(file)?);
     }
     if let Some(corpus) = &options.corpus {
-        cases.extend(held_out(corpus)?);
+        cases.extend(held_out(corpus, &options.labels)?);
     }
     let answer = |case: &Case| {
         let ranking = classifier.rank(&case.text());
-        let decision = classifier.decide(&ranking);
+        let decision = classifier.decide(&ranking, options.precision);
         (ranking, decision)
     };
     let answers: Vec<(Ranking, Option<Decision>)> = cases.par_iter().map(answer).collect();
@@ -194,6 +216,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for (name, tally) in &tallies {
         println!("{}", tally.line(name));
     }
+    for path in &options.pool {
+        unlabelled::print_pool(&classifier, path, options.precision)?;
+    }
+    if let Some(path) = &options.pairs {
+        unlabelled::print_pairs(&classifier, path, options.precision)?;
+    }
+    if cases.is_empty() {
+        return Ok(());
+    }
+    risk::print(&cases, &answers.iter().map(|(ranking, _)| ranking).collect::<Vec<_>>());
     let answered = || cases.iter().zip(answers.iter().map(|(ranking, _)| ranking));
     let reliability: Vec<(usize, Reliability)> =
         DEPTHS.into_iter().map(|digits| (digits, Reliability::of(answered(), digits))).collect();
@@ -239,9 +271,9 @@ fn write_answers(path: &Path, cases: &[Case], answers: &[(Ranking, Option<Decisi
 }
 
 /// The held-out rows of a corpus as cases.
-fn held_out(directory: &Path) -> Result<Vec<Case>> {
+fn held_out(directory: &Path, labels: &Path) -> Result<Vec<Case>> {
     let corpus = corpus::read(directory, &[])?;
-    let samples = fit::samples(&corpus.rows, &[]);
+    let samples = fit::samples(&corpus.rows, &labels::read(labels)?);
     let held_out = samples.into_iter().filter(Sample::is_held_out);
     let case = |sample: Sample| Case {
         set: "held-out".to_owned(),

@@ -131,7 +131,8 @@ mod tests {
         const PAIRS: usize = 200;
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let classifier = Classifier::load(&root.join("models/classifier.bin")).expect("the model");
-        let cases = super::super::held_out(&root.join("training/corpus")).expect("the corpus");
+        let cases = super::super::held_out(&root.join("training/corpus"), &root.join("models/taxonomy/hs2022"));
+        let cases = cases.expect("the corpus");
         let kept = measure(&classifier, &cases);
         let (pairs, same) = kept.values().fold((0, 0), |all, count| (all.0 + count.0, all.1 + count.1));
         assert!(pairs < PAIRS || percent(same, pairs) >= LEAST, "{kept:?}");

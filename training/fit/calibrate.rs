@@ -15,7 +15,7 @@ const MAX_ROWS_OF_CODE: usize = 6;
 /// Size of a step (Adam).
 const STEP: f64 = 0.05;
 /// Share of decisions that shall be right on held-out rows.
-const PRECISION: [f32; 3] = [0.98, 0.97, 0.97];
+const PRECISION: [f32; 2] = [0.98, 0.97];
 /// Limits lie between these.
 const LIMIT_RANGE: (f32, f32) = (0.4, 0.95);
 
@@ -133,7 +133,6 @@ pub(crate) fn choose_limits(classifier: &Classifier, held_out: &[&Sample], info:
     };
     info.limits.subheading = limit(6, PRECISION[0]);
     info.limits.heading = limit(4, PRECISION[1]);
-    info.limits.chapter = limit(2, PRECISION[2]);
 }
 
 fn rank(classifier: &Classifier, samples: &[&Sample]) -> Vec<(ClassCode, Ranking)> {

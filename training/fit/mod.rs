@@ -1,6 +1,6 @@
 //! `fit`: from the corpus to one model file.
 //!
-//! A tenth of the rows, chosen by hash, is held out for calibration, limits and figures, and never trained on. The ranker
+//! A tenth of the rows, chosen by hash of what they say, is held out for calibration, limits and figures, and never trained on. The ranker
 //! is fitted on rows that a first base (vocabulary, profiles, learnt weights) has not seen; the base that is shipped is
 //! then learnt from all rows that are not held out.
 
@@ -9,6 +9,7 @@ mod calibrate;
 mod learn;
 mod noise;
 mod ranker;
+mod split;
 mod vocabulary;
 
 use std::collections::{BTreeMap, HashMap};
@@ -29,7 +30,7 @@ use vat_classification::domain::ClassCode;
 use crate::corpus::{self, Corpus, Row};
 use crate::labels::{self, Label};
 
-/// Rows are put into this many buckets by the hash of their line.
+/// Rows are put into this many buckets, those that say the same into one.
 pub(crate) const BUCKETS: u64 = 10;
 /// The bucket that is held out.
 const HELD_OUT: u64 = 0;
@@ -204,7 +205,7 @@ pub(crate) fn samples(rows: &[Row], labels: &[Label]) -> Vec<Sample> {
         language: row.language,
         name: row.name.clone(),
         description: row.description.clone(),
-        bucket: row.group % BUCKETS,
+        bucket: BUCKETS,
         group: row.group,
         kind: if row.generated { SampleKind::Generated } else { SampleKind::Written },
     };
@@ -224,6 +225,7 @@ pub(crate) fn samples(rows: &[Row], labels: &[Label]) -> Vec<Sample> {
             });
         }
     }
+    split::assign(&mut samples);
     samples
 }
 

@@ -17,6 +17,8 @@ const FOREIGN_TRIES: usize = 6;
 /// Probability that it stands before the others, as the words do by which a good is described; behind them it would
 /// often be another good that has the first one's name, as in "shoe rack".
 const FOREIGN_AT_FRONT: f32 = 0.9;
+/// Rows that are tried for a word of the same language; nearly half of all are of it.
+const BORROWING_TRIES: usize = 16;
 /// Share of foreign words that stand in no corpus, as brands do.
 const UNKNOWN: f32 = 0.5;
 
@@ -50,10 +52,14 @@ pub(crate) fn untidy(sample: &Sample, others: &[&Sample], random: &mut Random) -
 
 /// A word of another row of the same language.
 fn borrowed(others: &[&Sample], sample: &Sample, random: &mut Random) -> Option<String> {
-    let other = others[(random.next() % others.len() as u64) as usize];
-    let words: Vec<&str> = other.name.split_whitespace().collect();
-    (other.language == sample.language && !words.is_empty())
-        .then(|| words[(random.next() % words.len() as u64) as usize].to_owned())
+    for _ in 0..BORROWING_TRIES {
+        let other = others[(random.next() % others.len() as u64) as usize];
+        let words: Vec<&str> = other.name.split_whitespace().collect();
+        if other.language == sample.language && !words.is_empty() {
+            return Some(words[(random.next() % words.len() as u64) as usize].to_owned());
+        }
+    }
+    None
 }
 
 /// A word like a brand, of syllables.

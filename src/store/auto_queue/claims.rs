@@ -11,7 +11,7 @@ use std::sync::Arc;
 use sqlx::{FromRow, Row};
 
 use crate::domain::assignment::{Status, Strategy};
-use crate::domain::{Details, ProductClass, Taxonomy};
+use crate::domain::{Details, Precision, ProductClass, Taxonomy};
 use crate::store::details::StoredDetails;
 use crate::store::journal::{self, AUTO_ASSIGNMENT, Entry, stored_taxonomy, taxonomy_from_stored};
 use crate::store::parked::{self, Failure};
@@ -38,6 +38,8 @@ pub struct Claim {
     shop_id: i64,
     /// What the result is computed from.
     pub details: Details,
+    /// How sure a decision by text must be for the account.
+    pub precision: Precision,
     /// The assignments that wait; the others were decided by a person or done before.
     pub slots: Vec<Slot>,
 }
@@ -70,6 +72,7 @@ struct ClaimRow {
     product_id: String,
     shop_id: i64,
     details: StoredDetails,
+    decision_precision: i16,
     taxonomies: Vec<i16>,
     epochs: Vec<i64>,
     pending: Vec<bool>,
@@ -100,6 +103,7 @@ impl Store {
         keys.dedup();
         let rows = sqlx::query(
             "select product_key, p.account_id, p.product_id, p.shop_id, p.details,
+                    (select decision_precision from accounts c where c.account_id = p.account_id) as decision_precision,
                     array_agg(a.taxonomy order by a.taxonomy) as taxonomies,
                     array_agg(a.auto_epoch order by a.taxonomy) as epochs,
                     array_agg(a.auto_state = 'PENDING' order by a.taxonomy) as pending
@@ -133,6 +137,7 @@ impl From<ClaimRow> for Claim {
             product_id: row.product_id,
             shop_id: row.shop_id,
             details: row.details.0,
+            precision: Precision::from_percent(row.decision_precision).unwrap_or_default(),
             slots: slots
                 .filter(|(_, pending)| *pending)
                 .map(|((taxonomy, epoch), _)| Slot { taxonomy: taxonomy_from_stored(*taxonomy), epoch })
