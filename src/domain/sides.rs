@@ -9,8 +9,10 @@
 use crate::domain::vat::REST_SIDE;
 use crate::domain::{ClassCode, Segment};
 
-/// The side of goods for children and babies.
+/// The side of goods for children under 11 and babies.
 const CHILDREN: u8 = 3;
+/// The side of goods for children of 11 to 13.
+const OLDER_CHILDREN: u8 = 35;
 /// Years up to which every country with a rate for children's clothes takes in the clothes of that age.
 const MAX_YEARS: u32 = 10;
 /// The same in months, as clothes for babies count them.
@@ -174,7 +176,7 @@ pub fn settle<'a>(code: ClassCode, segments: &[Segment], texts: impl Iterator<It
     }
     let adults = clothes && says(ADULTS);
     // Beside goods for children there must be no third kind of goods, on whose side the product might be.
-    let only_children = segments.iter().all(|segment| [CHILDREN, REST_SIDE].contains(&segment.side));
+    let only_children = segments.iter().all(|segment| [CHILDREN, OLDER_CHILDREN, REST_SIDE].contains(&segment.side));
     if adults && only_children && sides.is_empty() && !says(YOUNG) {
         sides.push(REST_SIDE);
     }
@@ -235,7 +237,7 @@ mod tests {
     #[test]
     fn words_settle_a_side_only_where_they_leave_no_doubt() {
         let segments = |text: &str| -> Vec<Segment> { text.split(' ').filter_map(Segment::parse).collect() };
-        let (clothes, hygiene) = ("02-000 03-000", "02-000 03-000 04-000 13-000");
+        let (clothes, hygiene) = ("02-000 03-000 35-000", "02-000 03-000 04-000 13-000");
         for (code, defined, texts, wanted) in [
             ("961900", hygiene, "Tampons Super, 32 Stück", "13-000"),
             ("961900", hygiene, "Always sanitary towels with wings", "13-000"),

@@ -69,7 +69,8 @@ pub(super) struct ClassList {
     params(
         ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
         ("productClass" = String, Path, description = "code-NN-NNN, or the code alone."),
-        ("date" = Option<String>, Query, description = "The day, such as 2026-11-21. Default today (UTC)."),
+        ("date" = Option<String>, Query, description = "The day, such as 2026-11-21. Default today (UTC). A day to come is answered by the rules that are enacted already."),
+        ("territories" = Option<bool>, Query, description = "Whether territories with rates or borders of their own follow the countries. Default false."),
     ),
     responses((status = 200, description = "The rates.", body = VatRatesAnswer)))]
 pub(super) async fn vat_rates(
@@ -82,6 +83,7 @@ pub(super) async fn vat_rates(
         Some(text) => NaiveDate::parse_from_str(text, "%Y-%m-%d")
             .map_err(|_| ApiError::malformed_at("date", "is a day such as 2026-11-21"))?,
     };
+    let territories = params.boolean("territories")?.unwrap_or(false);
     let taxonomy = taxonomy(&name)?;
     let sent = class.parse().ok().or_else(|| ClassCode::new(&class).map(ProductClass::plain));
     let unknown = |message: String| {
@@ -96,7 +98,7 @@ pub(super) async fn vat_rates(
     });
     let answer = VatRatesAnswer {
         product_class: class.to_string(),
-        rates: reference.vat.sufficiency(reference.nomenclature(taxonomy), class, date),
+        rates: reference.vat.sufficiency(reference.nomenclature(taxonomy), class, date, territories),
         segments: segments.collect(),
     };
     Ok(Json(answer).into_response())
@@ -106,7 +108,7 @@ pub(super) async fn vat_rates(
 pub(super) fn country_rates(state: &AppState, taxonomy: Taxonomy, class: ProductClass) -> Vec<serde_json::Value> {
     let reference = state.engine.reference();
     let today = Utc::now().date_naive();
-    let rates = reference.vat.sufficiency(reference.nomenclature(taxonomy), class, today);
+    let rates = reference.vat.sufficiency(reference.nomenclature(taxonomy), class, today, false);
     let value = |country: &CountryVat<'_>| serde_json::to_value(country).unwrap_or_default();
     rates.countries.iter().map(value).collect()
 }

@@ -10,6 +10,7 @@
 //! taxonomy/manifest.tsv            how many rows each file of taxonomy/ has at least (may be absent)
 //! vat/sides.tsv                    the sides of partial rules: two digits, German name, English name
 //! vat/CC.tsv                       the rates and rules of a country
+//! vat/territories/CODE.tsv         a territory with rates or borders of its own (may be absent)
 //! ```
 
 mod manifest;
@@ -168,7 +169,13 @@ fn load_vat(dir: &Path, faults: &mut Vec<FileFault>) -> Result<VatRules, Referen
         let rules = parse_country(country, &name(dir, &path), &read(&path)?, &countries, faults);
         countries.push(rules);
     }
-    Ok(VatRules::new(countries, sides, faults))
+    let mut territories: Vec<CountryRules> = Vec::new();
+    let folder = folder.join("territories");
+    for path in if folder.exists() { files_in(&folder)? } else { Vec::new() } {
+        let code = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+        territories.push(parse_country(code, &name(dir, &path), &read(&path)?, &countries, faults));
+    }
+    Ok(VatRules::new(&countries, &territories, sides, faults))
 }
 
 /// The files of a folder that hold tables, in order.

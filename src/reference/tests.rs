@@ -13,9 +13,9 @@ fn write(dir: &Path, file: &str, text: &str) {
 fn small() -> tempfile::TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     write(dir.path(), "taxonomy/hs2022/61.tsv", "61\tde\ten\n6109\tde\ten\n610910\tde\ten\n");
-    write(dir.path(), "vat/sides.tsv", "02\tRest\trest\n03\tKinder\tchildren\n");
+    write(dir.path(), "vat/sides.tsv", "02\t-\t-\tRest\trest\n03\t-\tage\tKinder\tchildren\n");
     for country in Taxonomy::ALL.into_iter().flat_map(Taxonomy::countries) {
-        let text = "completeness\tnothing\nrate\tstandard\t20\t2020-01-01\t\tlaw\n";
+        let text = "completeness\tnothing\nread\t2026-11-01\nrate\tstandard\tSTANDARD\t20\t2020-01-01\t\tlaw\n";
         write(dir.path(), &format!("vat/{country}.tsv"), text);
     }
     dir
@@ -43,7 +43,11 @@ fn every_mistake_is_named_once_by_file_and_line() {
     let dir = small();
     write(dir.path(), "taxonomy/hs2022/62.tsv", "# c\n62\tde\n6309\tde\ten\n");
     let rule = "rule\t62\tpartial\t07-000\tstandard\tFOOD\tg\t2020-01-01\t\tlaw\n";
-    write(dir.path(), "vat/GB.tsv", &format!("completeness\tno\nrate\tstandard\t20\t2020-01-01\t\tlaw\n{rule}"));
+    write(
+        dir.path(),
+        "vat/GB.tsv",
+        &format!("completeness\tno\nread\t2026-11-01\nrate\tstandard\tSTANDARD\t20\t2020-01-01\t\tlaw\n{rule}"),
+    );
     let error = Reference::load_as_of(dir.path(), date()).expect_err("mistakes").to_string();
     assert_eq!(
         error.lines().collect::<Vec<_>>(),
@@ -52,8 +56,8 @@ fn every_mistake_is_named_once_by_file_and_line() {
             "  taxonomy/hs2022/62.tsv:2: expected code, German label and English label with tabs between, found 2 cells",
             "  taxonomy/hs2022/62.tsv: code 6309 belongs to another chapter",
             "  taxonomy: code 6309 is listed and 63 above it is not",
-            "  vat/GB.tsv:3: side 07 has no name in the list of sides",
-            "  vat/GB.tsv:3: 62 is not in the UKGT nomenclature",
+            "  vat/GB.tsv:4: side 07 has no name in the list of sides",
+            "  vat/GB.tsv:4: 62 is not in the UKGT nomenclature",
         ]
     );
 }

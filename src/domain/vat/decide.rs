@@ -5,7 +5,8 @@ use std::ops::Range;
 use chrono::NaiveDate;
 
 use super::{
-    AppliedRate, CountryRules, CountryVat, Percent, Rate, Rule, STANDARD_CATEGORY, STANDARD_KIND, Sufficiency, VatRules,
+    AppliedRate, CountryRules, CountryVat, Percent, Rate, Rule, STANDARD_CATEGORY, STANDARD_KIND, Sufficiency,
+    UNKNOWN_CATEGORY, VatRules,
 };
 use crate::domain::{ClassCode, Nomenclature, ProductClass, Segment};
 
@@ -15,87 +16,185 @@ const PREFIX_DIGITS: [usize; 5] = [10, 8, 6, 4, 2];
 /// A rule that applies to some goods of a class; none for goods that no rule names.
 type Applied<'a> = Option<&'a Rule>;
 
+/// The goods that are judged: a class, with the sides on which its segment puts them at once.
+#[derive(Clone, Copy)]
+struct Goods<'a> {
+    class: ProductClass,
+    sides: &'a [u8],
+}
+
 impl VatRules {
-    /// The rates of all countries for the goods of a class on a day.
+    /// The rates of all countries for the goods of a class on a day; with `territories`, theirs follow.
     ///
     /// `nomenclature` is the table of the taxonomy for which the class is meant. A class that is not in it is judged by
     /// its digits, as if nothing were below it.
-    pub fn sufficiency(&self, nomenclature: &Nomenclature, class: ProductClass, date: NaiveDate) -> Sufficiency<'_> {
-        let countries: Vec<CountryVat<'_>> = self.taxonomies[nomenclature.taxonomy().index()]
-            .iter()
-            .map(|country| country.vat(nomenclature, class, date))
-            .collect();
-        Sufficiency { sufficient: countries.iter().all(|country| country.sufficient), countries }
+    pub fn sufficiency(
+        &self,
+        nomenclature: &Nomenclature,
+        class: ProductClass,
+        date: NaiveDate,
+        territories: bool,
+    ) -> Sufficiency<'_> {
+        let taxonomy = nomenclature.taxonomy().index();
+        let goods = self.goods(class);
+        let vat = |country| self.vat(country, nomenclature, goods, date);
+        let mut countries: Vec<CountryVat<'_>> = self.taxonomies[taxonomy].iter().map(vat).collect();
+        let sufficient = countries.iter().all(|country| country.sufficient);
+        if territories {
+            countries.extend(self.territories[taxonomy].iter().map(vat));
+        }
+        Sufficiency {
+            sufficient,
+            rule_set_date: self.taxonomies[taxonomy].iter().map(|country| country.read).max().unwrap_or_default(),
+            next_change: countries.iter().filter_map(|country| country.next_change).min(),
+            countries,
+        }
     }
 
     /// Whether every country has one and the same rate for all goods of a class on a day; the same answer as
     /// [`VatRules::sufficiency`], found without gathering the rates.
     pub fn is_sufficient(&self, nomenclature: &Nomenclature, class: ProductClass, date: NaiveDate) -> bool {
+        let goods = self.goods(class);
         self.taxonomies[nomenclature.taxonomy().index()].iter().all(|country| {
             let mut only: Option<Percent> = None;
-            country.each_rate(nomenclature, class, date, |applied| {
+            country.each_rate(nomenclature, goods, date, |applied| {
                 let Some(rate) = country.rate_of(applied, date) else { return false };
                 *only.get_or_insert(rate.percent) == rate.percent
             }) && only.is_some()
         })
     }
-}
 
-impl CountryRules {
-    fn vat(&self, nomenclature: &Nomenclature, class: ProductClass, date: NaiveDate) -> CountryVat<'_> {
-        let mut rates: Vec<AppliedRate<'_>> = Vec::new();
-        let mut unknown = false;
-        self.each_rate(nomenclature, class, date, |applied| {
-            match self.rate_of(applied, date) {
-                Some(rate) => rates.push(self.applied(applied, rate, class)),
-                None => unknown = true,
-            }
-            true
-        });
-        let first = rates.first().map(|first| first.rate);
-        let sufficient = !unknown && first.is_some() && rates.iter().all(|rate| Some(rate.rate) == first);
+    fn goods(&self, class: ProductClass) -> Goods<'_> {
+        Goods { class, sides: self.side(class.segment.side).map_or(&[], |side| &side.parts) }
+    }
+
+    fn vat<'a>(
+        &'a self,
+        country: &'a CountryRules,
+        nomenclature: &Nomenclature,
+        goods: Goods<'a>,
+        date: NaiveDate,
+    ) -> CountryVat<'a> {
+        let mut rates: Vec<AppliedRate<'a>> = Vec::new();
+        if country.is_known_on(date) {
+            country.each_rate(nomenclature, goods, date, |applied| {
+                rates.extend(self.applied(country, applied, goods.class, date));
+                true
+            });
+        }
+        let first = rates.first().map(|first| (first.rate, first.rate_type));
+        let same = first.is_some_and(|(percent, _)| percent.is_some() && rates.iter().all(|rate| rate.rate == percent));
+        if same {
+            rates.iter_mut().for_each(|rate| rate.missing = None);
+        }
         CountryVat {
-            country: &self.country,
-            sufficient,
-            rate: first.filter(|_| sufficient),
+            country: &country.country,
+            name: country.name.as_deref(),
+            sufficient: same,
+            rate: first.filter(|_| same).and_then(|(percent, _)| percent),
+            rate_type: first.filter(|_| same).and_then(|(_, rate_type)| rate_type),
+            reason: rates.is_empty().then(|| country.reason()),
             rates,
-            completeness: &self.completeness,
+            next_change: country.next_change(nomenclature, goods, date),
+            completeness: &country.completeness,
         }
     }
 
-    fn applied<'a>(&'a self, applied: Applied<'a>, rate: &'a Rate, class: ProductClass) -> AppliedRate<'a> {
-        match applied {
-            None => AppliedRate {
-                rate: rate.percent,
+    fn applied<'a>(
+        &'a self,
+        country: &'a CountryRules,
+        applied: Applied<'a>,
+        class: ProductClass,
+        date: NaiveDate,
+    ) -> Option<AppliedRate<'a>> {
+        let rate = country.rate_of(applied, date);
+        let Some(rule) = applied else {
+            return rate.map(|rate| AppliedRate {
+                rate: Some(rate.percent),
+                rate_type: Some(rate.rate_type),
                 category: STANDARD_CATEGORY,
                 goods: "Goods for which no rule names another rate",
                 product_class: class,
                 source: &rate.source,
+                missing: None,
                 valid_from: rate.valid.from,
                 valid_to: rate.valid.to,
-            },
-            Some(rule) => {
-                let text = &self.texts[usize::from(rule.text)];
-                let ends = [rule.valid.to, rate.valid.to];
-                AppliedRate {
-                    rate: rate.percent,
-                    category: &text.category,
-                    goods: &text.goods,
-                    product_class: ProductClass { code: rule.code, segment: rule.segment.unwrap_or(Segment::PLAIN) },
-                    source: &text.source,
-                    valid_from: rule.valid.from.max(rate.valid.from),
-                    valid_to: ends.into_iter().flatten().min(),
-                }
-            }
+            });
+        };
+        if rate.is_none() && !rule.gap {
+            return None;
+        }
+        let text = country.text_of(rule);
+        let ends = [rule.valid.to, rate.and_then(|rate| rate.valid.to)];
+        let side = rule.segment.and_then(|segment| self.side(segment.side));
+        Some(AppliedRate {
+            rate: rate.map(|rate| rate.percent),
+            rate_type: rate.map(|rate| rate.rate_type),
+            category: if rule.gap { UNKNOWN_CATEGORY } else { &text.category },
+            goods: &text.goods,
+            product_class: ProductClass { code: rule.code, segment: rule.segment.unwrap_or(Segment::PLAIN) },
+            source: &text.source,
+            missing: side.and_then(|side| side.fact.as_deref()),
+            valid_from: rate.map_or(rule.valid.from, |rate| rule.valid.from.max(rate.valid.from)),
+            valid_to: ends.into_iter().flatten().min(),
+        })
+    }
+}
+
+impl CountryRules {
+    fn is_known_on(&self, date: NaiveDate) -> bool {
+        self.outside.is_none() && date >= self.since
+    }
+
+    /// Why the country tells no rate.
+    fn reason(&self) -> String {
+        match &self.outside {
+            Some(why) => why.clone(),
+            None => format!(
+                "The rules of {} have been checked from {} on; nothing is told before",
+                self.country, self.since
+            ),
         }
     }
 
+    /// The rate behind a rule; none where the day is not covered or the rule is a gap.
     fn rate_of(&self, applied: Applied<'_>, date: NaiveDate) -> Option<&Rate> {
-        if date < self.since {
+        if !self.is_known_on(date) || applied.is_some_and(|rule| rule.gap) {
             return None;
         }
-        let kind = applied.map_or(STANDARD_KIND, |rule| self.texts[usize::from(rule.text)].kind.as_str());
+        let kind = applied.map_or(STANDARD_KIND, |rule| self.text_of(rule).kind.as_str());
         self.rates.iter().find(|rate| rate.kind == kind && rate.valid.contains(date))
+    }
+
+    /// The first day after a day on which the rates of the goods are others.
+    fn next_change(&self, nomenclature: &Nomenclature, goods: Goods<'_>, date: NaiveDate) -> Option<NaiveDate> {
+        if self.outside.is_some() {
+            return None;
+        }
+        let code = goods.class.code;
+        let above = PREFIX_DIGITS.into_iter().filter(|digits| *digits <= code.digits());
+        let touching = above.map(|digits| self.group_of(code.prefix(digits))).chain([self.below(code)]);
+        let rules = touching.flat_map(|group| &self.rules[group]).map(|rule| rule.valid);
+        let boundaries = rules.chain(self.rates.iter().map(|rate| rate.valid));
+        let days = boundaries.flat_map(|valid| [Some(valid.from), valid.to.and_then(|to| to.succ_opt())]);
+        let mut days: Vec<NaiveDate> = days.flatten().filter(|day| *day > date.max(self.since)).collect();
+        days.sort_unstable();
+        days.dedup();
+        if days.is_empty() {
+            return None;
+        }
+        let rates_on = |day: NaiveDate| {
+            let mut rates: Vec<Option<Percent>> = Vec::new();
+            self.each_rate(nomenclature, goods, day, |applied| {
+                rates.push(self.rate_of(applied, day).map(|rate| rate.percent));
+                true
+            });
+            rates.sort_unstable();
+            rates.dedup();
+            rates
+        };
+        let now = rates_on(date);
+        days.into_iter().find(|day| rates_on(*day) != now)
     }
 
     /// Hands every rule that applies to goods of the class, once, to the visitor, until that says no. Answers whether it
@@ -103,7 +202,7 @@ impl CountryRules {
     fn each_rate<'a>(
         &'a self,
         nomenclature: &Nomenclature,
-        class: ProductClass,
+        goods: Goods<'_>,
         date: NaiveDate,
         mut visit: impl FnMut(Applied<'a>) -> bool,
     ) -> bool {
@@ -115,26 +214,27 @@ impl CountryRules {
             seen.push(applied);
             visit(applied)
         };
-        let below = self.below(class.code);
+        let code = goods.class.code;
+        let below = self.below(code);
         if !self.rules[below.clone()].iter().any(|rule| rule.valid.contains(date)) {
-            return self.each_of_group(self.governing(class.code, date), class, date, &mut once);
+            return self.each_of_group(self.governing(code, date), goods, date, &mut once);
         }
         // Groups of rules that lie open while the walk is below their code; leaves and rules come in the same order.
-        let mut open: Vec<Range<usize>> = vec![self.governing(class.code, date)];
+        let mut open: Vec<Range<usize>> = vec![self.governing(code, date)];
         let mut next = below.start;
-        for leaf in nomenclature.leaves(class.code) {
+        for leaf in nomenclature.leaves(code) {
             while next < below.end && (self.rules[next].code <= leaf) {
                 next = self.open_group(next, &mut open, date);
             }
             open.truncate(1 + open[1..].iter().filter(|group| leaf.is_under(&self.rules[group.start].code)).count());
             let governing = open.last().cloned().unwrap_or_default();
-            if !self.each_of_group(governing, class, date, &mut once) {
+            if !self.each_of_group(governing, goods, date, &mut once) {
                 return false;
             }
             while next < below.end && self.rules[next].code.is_under(&leaf) {
                 let group = self.group_at(next);
                 next = group.end;
-                if self.is_alive(&group, date) && !self.each_of_group(group, class, date, &mut once) {
+                if self.is_alive(&group, date) && !self.each_of_group(group, goods, date, &mut once) {
                     return false;
                 }
             }
@@ -159,19 +259,24 @@ impl CountryRules {
         self.rules[group.clone()].iter().any(|rule| rule.valid.contains(date))
     }
 
-    /// Visits what the rules of one code, and what stands behind them, say of goods with the segment of the class.
+    /// Visits what the rules of one code, and what stands behind them, say of the goods.
     fn each_of_group<'a>(
         &'a self,
         group: Range<usize>,
-        class: ProductClass,
+        goods: Goods<'_>,
         date: NaiveDate,
         visit: &mut impl FnMut(Applied<'a>) -> bool,
     ) -> bool {
+        let valid = || self.rules[group.clone()].iter().filter(|rule| rule.valid.contains(date));
+        // A row for several sides at once goes before the rows for each of them.
+        let exact = |rule: &Rule| rule.segment.is_some_and(|segment| segment.side == goods.class.segment.side);
+        let only_exact = goods.sides.len() > 1 && valid().any(exact);
         let mut settled = false;
-        for rule in self.rules[group.clone()].iter().filter(|rule| rule.valid.contains(date)) {
+        for rule in valid() {
             let Some(segment) = rule.segment else { continue };
-            match covers(segment, class.segment) {
+            match covers(segment, goods) {
                 Covers::No => continue,
+                _ if only_exact && !exact(rule) => continue,
                 Covers::All => settled = true,
                 Covers::Some => {}
             }
@@ -179,13 +284,17 @@ impl CountryRules {
                 return false;
             }
         }
-        settled || visit(self.base(group, date))
+        if settled {
+            return true;
+        }
+        let gaps_pass = valid().filter(|rule| rule.gap && rule.segment.is_none()).all(|gap| visit(Some(gap)));
+        gaps_pass && visit(self.base(group, date))
     }
 
     /// The whole row behind a group of rules: of its own code, or of the next shorter prefix that has one.
     fn base(&self, group: Range<usize>, date: NaiveDate) -> Applied<'_> {
         let whole = |group: Range<usize>| {
-            self.rules[group].iter().find(|rule| rule.segment.is_none() && rule.valid.contains(date))
+            self.rules[group].iter().find(|rule| rule.segment.is_none() && !rule.gap && rule.valid.contains(date))
         };
         let start = group.start;
         if group.is_empty() {
@@ -267,12 +376,13 @@ enum Covers {
     All,
 }
 
-fn covers(rule: Segment, class: Segment) -> Covers {
-    match class {
+fn covers(rule: Segment, goods: Goods<'_>) -> Covers {
+    match goods.class.segment {
         Segment::PLAIN => Covers::Some,
-        class if rule.side != class.side => Covers::No,
-        class if rule.detail == 0 || rule.detail == class.detail => Covers::All,
-        class if class.detail == 0 => Covers::Some,
-        _ => Covers::No,
+        class if rule.side == class.side && (rule.detail == 0 || rule.detail == class.detail) => Covers::All,
+        class if rule.side == class.side && class.detail == 0 => Covers::Some,
+        class if rule.side == class.side || !goods.sides.contains(&rule.side) => Covers::No,
+        _ if rule.detail == 0 => Covers::All,
+        _ => Covers::Some,
     }
 }

@@ -1,22 +1,31 @@
-//! Reads the files of VAT rules: one a country, and the list of sides.
+//! Reads the files of VAT rules: one a country or territory.
 //!
 //! Cells are separated by tabs, and the first one says what the line is:
 //!
 //! ```text
 //! completeness  text
+//! read          day on which the rules were last compared with the law
 //! since         first-day from which the rules are known
 //! like          country whose rates and rules are taken over
-//! rate          kind  percent  first-day  last-day  source
-//! rule          codes  whole|partial  NN-NNN  kind  category  goods  first-day  last-day  source
+//! rate          kind  TYPE  percent  first-day  last-day  source
+//! rule          codes  whole|partial  sides  kind  category  goods  first-day  last-day  source
+//! gap           codes  sides  category  goods and why their rate is not known  first-day  last-day
 //! ```
 //!
 //! `codes` are prefixes of 2, 4, 6, 8 or 10 digits with spaces between, or ranges such as `0801-0813` of equal length.
+//! `sides` are segments `NN-NNN` with spaces between; `00-000` means all goods of the codes. `TYPE` is a name of
+//! [`RateType::ALL`].
+//!
+//! The file of a territory also has `name text`; `outside why`, where no VAT is due; and `taxonomies`, where it is shown
+//! elsewhere than its country. Its own rates of a kind take the place of all that it took over of that kind.
 
 use chrono::NaiveDate;
 
-use super::{CountryRules, Percent, Period, REST_SIDE, Rate, Rule, RuleText, STANDARD_KIND, SegmentName};
+use super::{
+    CountryRules, Percent, Period, REST_SIDE, Rate, RateType, Rule, RuleText, STANDARD_KIND, UNKNOWN_CATEGORY,
+};
 use crate::domain::file_fault::{FileFault, content_lines};
-use crate::domain::{ClassCode, Segment};
+use crate::domain::{ClassCode, Segment, Taxonomy};
 
 /// Codes in one range, at most: longer ones are mistakes.
 const MAX_RANGE: u64 = 100;
@@ -25,8 +34,13 @@ const MAX_RULES: usize = 20_000;
 /// Two leading digits are 00 to 99.
 const CHAPTERS: usize = 100;
 
+/// The sides of a row that is about all goods of its codes.
+const WHOLE: &str = "00-000";
+/// Where a gap is from.
+const GAP_SOURCE: &str = "not settled by the rules";
+
 /// What rules may be about.
-pub(super) const CATEGORIES: [&str; 25] = [
+pub(super) const CATEGORIES: [&str; 27] = [
     "AGRICULTURE",
     "AIDS",
     "ALCOHOL",
@@ -43,6 +57,7 @@ pub(super) const CATEGORIES: [&str; 25] = [
     "FEED",
     "FOOD",
     "FUEL",
+    "GOLD",
     "HOUSEHOLD",
     "HYGIENE",
     "MEDICINES",
@@ -51,43 +66,9 @@ pub(super) const CATEGORIES: [&str; 25] = [
     "SAFETY",
     "STANDARD",
     "TOBACCO",
+    "UNKNOWN",
     "WATER",
 ];
-
-/// The name of the goods on a side.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SideName {
-    /// 1 to 99.
-    pub(super) side: u8,
-    de: String,
-    en: String,
-}
-
-impl SideName {
-    pub(super) fn named(&self, segment: Segment) -> SegmentName<'_> {
-        SegmentName { segment, de: &self.de, en: &self.en }
-    }
-}
-
-/// Reads the list of sides: two digits, German name, English name.
-pub fn parse_sides(file: &str, text: &str, faults: &mut Vec<FileFault>) -> Vec<SideName> {
-    let mut sides: Vec<SideName> = Vec::new();
-    for (line, content) in content_lines(text) {
-        let cells: Vec<&str> = content.split('\t').collect();
-        let read = match cells[..] {
-            [side, de, en] if side.len() == 2 && !de.is_empty() && !en.is_empty() => {
-                side.parse().ok().map(|side| SideName { side, de: de.to_owned(), en: en.to_owned() })
-            }
-            _ => None,
-        };
-        match read {
-            Some(side) if side.side > 0 && sides.iter().all(|known| known.side != side.side) => sides.push(side),
-            Some(side) => faults.push(FileFault::at(file, line, format!("side {:02} is taken", side.side))),
-            None => faults.push(FileFault::at(file, line, "expected two digits, a German and an English name")),
-        }
-    }
-    sides
-}
 
 /// Reads the rules of one country. `known` are countries read before, for `like`.
 pub fn parse_country(
@@ -99,8 +80,13 @@ pub fn parse_country(
 ) -> CountryRules {
     let mut rules = CountryRules {
         country: country.to_owned(),
+        name: None,
+        shown_in: Vec::new(),
+        like: None,
+        outside: None,
         completeness: String::new(),
         since: NaiveDate::MIN,
+        read: NaiveDate::MIN,
         rates: Vec::new(),
         rules: Vec::new(),
         chapters: Vec::new(),
@@ -114,10 +100,31 @@ pub fn parse_country(
                 Ok(())
             }
             ["since", day] => date(day).map(|day| rules.since = day),
+            ["read", day] => date(day).map(|day| rules.read = day),
             ["like", other] => rules.take_over(other, known),
-            ["rate", kind, percent, from, to, source] => rules.add_rate(kind, percent, from, to, source),
-            ["rule", codes, extent, segment, kind, category, goods, from, to, source] => {
-                rules.add_rule(line, codes, (extent, segment), (kind, category), (goods, source), (from, to))
+            ["name", name] if !name.is_empty() => {
+                rules.name = Some(name.to_owned());
+                Ok(())
+            }
+            ["outside", why] if !why.is_empty() => {
+                rules.outside = Some(why.to_owned());
+                Ok(())
+            }
+            ["taxonomies", names] => {
+                rules.shown_in = names.split(' ').filter_map(Taxonomy::from_name).collect();
+                Ok(())
+            }
+            ["rate", kind, rate_type, percent, from, to, source] => {
+                rules.add_rate((kind, rate_type), percent, (from, to), source)
+            }
+            ["rule", codes, extent, sides, kind, category, goods, from, to, source] => {
+                let text = RuleText::new(line, (kind, category), goods, source);
+                segments(extent, sides).and_then(|sides| rules.add_rules(codes, &sides, text, (from, to)))
+            }
+            ["gap", codes, sides, category, goods, from, to] => {
+                let text = RuleText::new(line, ("", category), goods, GAP_SOURCE);
+                let extent = if sides == WHOLE { "whole" } else { "partial" };
+                segments(extent, sides).and_then(|sides| rules.add_rules(codes, &sides, text, (from, to)))
             }
             [first, ..] => Err(format!("`{first}` with {} cells is no line of this file", cells.len())),
             [] => Ok(()),
@@ -129,69 +136,66 @@ pub fn parse_country(
 }
 
 impl CountryRules {
-    /// The name of the country's file, for faults found after reading.
-    pub(super) fn file(&self) -> String {
-        format!("vat/{}.tsv", self.country)
-    }
-
     fn take_over(&mut self, other: &str, known: &[CountryRules]) -> Result<(), String> {
         let other = known
             .iter()
             .find(|known| known.country == other)
             .ok_or_else(|| format!("there are no rules for {other}, or they have not been read before these"))?;
+        self.like = Some(other.country.clone());
         self.since = other.since;
-        self.rates.extend(other.rates.iter().cloned());
+        self.read = other.read;
+        self.rates.extend(other.rates.iter().cloned().map(|rate| Rate { inherited: true, ..rate }));
         self.rules.extend(other.rules.iter().cloned());
         self.texts.extend(other.texts.iter().cloned());
         Ok(())
     }
 
-    fn add_rate(&mut self, kind: &str, percent: &str, from: &str, to: &str, source: &str) -> Result<(), String> {
+    fn add_rate(
+        &mut self,
+        (kind, rate_type): (&str, &str),
+        percent: &str,
+        (from, to): (&str, &str),
+        source: &str,
+    ) -> Result<(), String> {
         let percent = Percent::parse(percent).ok_or_else(|| format!("`{percent}` is no per cent from 0 to 100"))?;
+        let known_types = || RateType::ALL.map(|(_, name)| name).join(", ");
+        let rate_type = RateType::from_name(rate_type)
+            .ok_or_else(|| format!("`{rate_type}` is no type of a rate; there are {}", known_types()))?;
         if kind.is_empty() || source.is_empty() {
             return Err("a rate needs a kind and a source".to_owned());
         }
-        let rate = Rate { kind: kind.to_owned(), percent, valid: period(from, to)?, source: source.to_owned() };
-        if self.rates.iter().any(|known| known.kind == kind && known.valid.overlaps(&rate.valid)) {
-            return Err(format!("the rate `{kind}` has another percentage on some of these days"));
+        let (kind, source) = (kind.to_owned(), source.to_owned());
+        let rate = Rate { kind, rate_type, percent, valid: period(from, to)?, source, inherited: false };
+        self.rates.retain(|known| !known.inherited || known.kind != rate.kind);
+        if self.rates.iter().any(|known| known.kind == rate.kind && known.valid.overlaps(&rate.valid)) {
+            return Err(format!("the rate `{}` has another percentage on some of these days", rate.kind));
         }
         self.rates.push(rate);
         Ok(())
     }
 
-    fn add_rule(
+    /// Adds a rule, or a gap where the text names no kind of rate, for each code and side.
+    fn add_rules(
         &mut self,
-        line: usize,
         codes: &str,
-        (extent, segment): (&str, &str),
-        (kind, category): (&str, &str),
-        (goods, source): (&str, &str),
+        sides: &[Option<Segment>],
+        text: RuleText,
         (from, to): (&str, &str),
     ) -> Result<(), String> {
-        let segment = Segment::parse(segment).ok_or_else(|| format!("`{segment}` is no segment NN-NNN"))?;
-        let segment = match extent {
-            "whole" if segment == Segment::PLAIN => None,
-            "partial" if segment.side != Segment::PLAIN.side && segment.side != REST_SIDE => Some(segment),
-            _ => {
-                return Err(format!(
-                    "`{extent}` with {segment}: whole goes with 00-000, partial with a side of its own"
-                ));
-            }
-        };
-        if CATEGORIES.binary_search(&category).is_err() {
-            return Err(format!("`{category}` is no category; there are {}", CATEGORIES.join(", ")));
+        if CATEGORIES.binary_search(&text.category.as_str()).is_err() || text.category == UNKNOWN_CATEGORY {
+            return Err(format!("`{}` is no category; there are {}", text.category, CATEGORIES.join(", ")));
         }
-        if goods.is_empty() || source.is_empty() {
+        if text.goods.is_empty() || text.source.is_empty() {
             return Err("a rule names its goods and its source".to_owned());
         }
         let valid = period(from, to)?;
-        let text = u16::try_from(self.texts.len()).map_err(|_| "too many rules".to_owned())?;
-        let owned = str::to_owned;
-        let text_row =
-            RuleText { line, kind: owned(kind), category: owned(category), goods: owned(goods), source: owned(source) };
-        self.texts.push(text_row);
-        let rule = |(code, ranged)| Rule { code, segment, valid, text, ranged };
-        self.rules.extend(expand(codes)?.into_iter().map(rule));
+        let index = u16::try_from(self.texts.len()).map_err(|_| "too many rules".to_owned())?;
+        let gap = text.kind.is_empty();
+        self.texts.push(text);
+        for (code, ranged) in expand(codes)? {
+            let rule = |segment: &Option<Segment>| Rule { code, segment: *segment, valid, text: index, gap, ranged };
+            self.rules.extend(sides.iter().map(rule));
+        }
         if self.rules.len() > MAX_RULES { Err(format!("more than {MAX_RULES} rules")) } else { Ok(()) }
     }
 
@@ -200,22 +204,26 @@ impl CountryRules {
         if self.completeness.is_empty() {
             faults.push(FileFault::at(file, 0, "a line `completeness` is missing"));
         }
-        if !self.rates.iter().any(|rate| rate.kind == STANDARD_KIND) {
+        if self.read == NaiveDate::MIN {
+            faults.push(FileFault::at(file, 0, "a line `read` is missing"));
+        }
+        if self.outside.is_none() && !self.rates.iter().any(|rate| rate.kind == STANDARD_KIND) {
             faults.push(FileFault::at(file, 0, "there is no rate `standard`"));
         }
-        let line_of = |rule: &Rule| self.texts[usize::from(rule.text)].line;
-        for text in &self.texts {
+        for text in self.texts.iter().filter(|text| !text.kind.is_empty()) {
             if !self.rates.iter().any(|rate| rate.kind == text.kind) {
                 faults.push(FileFault::at(file, text.line, format!("there is no rate `{}`", text.kind)));
             }
         }
         self.rules.sort_by_key(|rule| (rule.code, rule.segment, rule.text));
         for (index, rule) in self.rules.iter().enumerate() {
-            let twin = |other: &&Rule| other.segment == rule.segment && other.valid.overlaps(&rule.valid);
-            let same_code = self.rules[index + 1..].iter().take_while(|other| other.code == rule.code);
-            if let Some(other) = same_code.filter(|other| other.segment == rule.segment).find(twin) {
-                let message = format!("{} has a row for these days already, in line {}", rule.code, line_of(rule));
-                faults.push(FileFault::at(file, line_of(other), message));
+            let twin = |other: &&Rule| {
+                other.segment == rule.segment && other.gap == rule.gap && other.valid.overlaps(&rule.valid)
+            };
+            let mut same_code = self.rules[index + 1..].iter().take_while(|other| other.code == rule.code);
+            if let Some(other) = same_code.find(twin) {
+                let message = format!("{} has a row for these days already, in line {}", rule.code, self.line_of(rule));
+                faults.push(FileFault::at(file, self.line_of(other), message));
             }
         }
         let start = |chapter: usize| {
@@ -223,6 +231,25 @@ impl CountryRules {
             self.rules.partition_point(before) as u16
         };
         self.chapters = (0..=CHAPTERS).map(start).collect();
+    }
+}
+
+impl RuleText {
+    fn new(line: usize, (kind, category): (&str, &str), goods: &str, source: &str) -> RuleText {
+        let owned = str::to_owned;
+        RuleText { line, kind: owned(kind), category: owned(category), goods: owned(goods), source: owned(source) }
+    }
+}
+
+/// The sides of a row; none stands for all goods.
+fn segments(extent: &str, sides: &str) -> Result<Vec<Option<Segment>>, String> {
+    let read = |side: &str| Segment::parse(side).ok_or_else(|| format!("`{side}` is no segment NN-NNN"));
+    let segments = sides.split(' ').map(read).collect::<Result<Vec<Segment>, String>>()?;
+    let own = |segment: &Segment| segment.side != Segment::PLAIN.side && segment.side != REST_SIDE;
+    match extent {
+        "whole" if segments == [Segment::PLAIN] => Ok(vec![None]),
+        "partial" if segments.iter().all(own) => Ok(segments.into_iter().map(Some).collect()),
+        _ => Err(format!("`{extent}` with {sides}: whole goes with 00-000, partial with sides of its own")),
     }
 }
 
