@@ -15,6 +15,7 @@ use crate::classify::{
 };
 use crate::domain::assignment::{Status, Strategy};
 use crate::domain::customs_codes::{self, CodeEvidence};
+use crate::domain::languages;
 use crate::domain::sides;
 use crate::domain::{ClassCode, Details, Precision, ProductClass, Segment, Taxonomy};
 use crate::reference::Reference;
@@ -89,9 +90,10 @@ pub struct Engine {
     reference: Arc<Reference>,
 }
 
-/// What the classifier reads of a product.
+/// What the classifier reads of a product: its German and English texts.
 fn text(details: &Details) -> ProductText<'_> {
-    let languages = details.languages().map(|(language, texts)| LanguageText {
+    let read = details.languages().filter(|(language, _)| languages::is_read(language));
+    let languages = read.map(|(language, texts)| LanguageText {
         language,
         name: texts.product_name.as_deref(),
         description: texts.product_description.as_deref(),

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::domain::languages;
 use crate::domain::product::{CustomsCodes, Details};
 
 /// Something that a product can be complete for.
@@ -41,17 +42,16 @@ impl Application {
         }
     }
 
-    /// The application of that name.
+    /// The application of that name, in any case.
     pub fn from_name(name: &str) -> Option<Application> {
-        Application::ALL.into_iter().find(|application| application.name() == name)
+        Application::ALL.into_iter().find(|application| application.name().eq_ignore_ascii_case(name))
     }
 
     /// Paths of the fields that the product lacks; none when it is complete.
     pub fn missing(self, details: &Details) -> Vec<String> {
         let name = NAME_PATHS.map(str::to_owned);
-        let named = ["de", "en"].iter().any(|key| {
-            details.language(key).and_then(|texts| texts.product_name.as_deref()).is_some_and(|name| filled(Some(name)))
-        });
+        let mut read = details.languages().filter(|(key, _)| languages::is_read(key));
+        let named = read.any(|(_, texts)| filled(texts.product_name.as_deref()));
         let coded = details.customs_codes.as_ref().is_some_and(|codes| CustomsCodes::given(codes).next().is_some());
         let codes = "productDetails.customsCodes".to_owned();
         let customs = details.customs.as_ref();

@@ -13,6 +13,7 @@ pub mod file_fault;
 pub mod filter;
 pub mod gtin;
 pub mod identity;
+pub mod languages;
 pub mod merge_patch;
 pub mod nomenclature;
 pub mod precision;

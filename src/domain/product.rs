@@ -26,7 +26,7 @@ pub struct Product {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = ProductDetails)]
 pub struct Details {
-    /// Texts by ISO 639-1 or 639-3 language code, in lower case.
+    /// Texts by language code of ISO 639 (any part), in lower case. Auto-assignment reads `de`, `deu`, `ger`, `en`, `eng`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language_attributes: Option<BTreeMap<String, LanguageAttributes>>,
     /// Customs codes, as given.

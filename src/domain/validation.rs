@@ -2,12 +2,11 @@
 
 use std::collections::HashMap;
 
-use isolang::Language;
 use serde_json::Value;
 
 use crate::domain::attributes::Declaration;
 use crate::domain::product::{AttributeValues, Customs, CustomsCodes, Details, LanguageAttributes, Product};
-use crate::domain::{Fault, ShopId, Taxonomy, countries, gtin};
+use crate::domain::{Fault, ShopId, Taxonomy, countries, gtin, languages};
 
 /// Most characters of a product name.
 pub const MAX_NAME_CHARACTERS: usize = 1_000;
@@ -46,16 +45,6 @@ pub fn faults(product: &Product, shop: ShopId, declarations: &Declarations) -> V
     check.shops(&product.shop_ids, shop);
     check.details(&product.product_details);
     check.faults
-}
-
-/// Whether the text is a language code that a product may use as a key: ISO 639-1 or 639-3 in lower case.
-pub fn is_language(key: &str) -> bool {
-    key.bytes().all(|b| b.is_ascii_lowercase())
-        && match key.len() {
-            2 => Language::from_639_1(key).is_some(),
-            3 => Language::from_639_3(key).is_some(),
-            _ => false,
-        }
 }
 
 /// Whether the text is a customs code on input: 4 to 11 digits, with spaces and dots between them.
@@ -103,10 +92,10 @@ impl Check<'_> {
     fn details(&mut self, details: &Details) {
         for (key, texts) in details.languages() {
             let path = format!("productDetails.languageAttributes.{key}");
-            if is_language(key) {
+            if languages::is_known(key) {
                 self.language(&path, texts);
             } else {
-                let message = "a language key is an ISO 639-1 or 639-3 code in lower case, such as de or en";
+                let message = "a language key is an ISO 639 code in lower case, such as de or en";
                 self.report(path, "UNKNOWN_LANGUAGE", message);
             }
         }
@@ -287,7 +276,7 @@ mod tests {
                 language(json!({"productTags": vec!["t"; 101]})),
                 vec!["productDetails.languageAttributes.de.productTags TOO_MANY"],
             ),
-            (details(json!({"languageAttributes": {"deu": {}, "gsw": {}, "fr": {}}})), vec![]),
+            (details(json!({"languageAttributes": {"deu": {}, "ger": {}, "gsw": {}, "fr": {}, "gem": {}}})), vec![]),
             (
                 details(json!({"languageAttributes": {"DE": {}, "german": {}, "xx": {}, "": {}}})),
                 vec![

@@ -75,8 +75,9 @@ pub fn router(state: AppState) -> Router {
 
 /// The operations on products, global or of a shop.
 fn products() -> Router<AppState> {
+    let picture_methods = get(pictures::read).post(pictures::upload).put(pictures::replace).delete(pictures::delete);
     let picture = Router::new()
-        .route("/product-picture", get(pictures::read).post(pictures::upload).put(pictures::replace))
+        .route("/product-picture", picture_methods)
         .layer(DefaultBodyLimit::max(PICTURE_BYTES + pictures::FORM_OVERHEAD_BYTES));
     let root = post(products::create).get(products::list);
     let root = root.merge(put(products::replace)).merge(patch(products::patch)).merge(delete(products::delete));

@@ -43,6 +43,7 @@ const TOKEN: &str = "accessToken";
         pictures::upload,
         pictures::replace,
         pictures::read,
+        pictures::delete,
         attributes::declare,
         attributes::list,
         assignments::list,
@@ -237,7 +238,7 @@ mod tests {
         };
         assert_eq!(methods(GLOBAL), "delete get patch post put");
         assert_eq!(methods(LOCAL), "delete get patch post put");
-        assert_eq!(methods("/products/global/product-picture"), "get post put");
+        assert_eq!(methods("/products/global/product-picture"), "delete get post put");
         assert_eq!(methods("/assignments"), "delete put");
         assert_eq!(methods("/assignments/{taxonomy}"), "get patch");
         for (path, item) in paths {

@@ -124,6 +124,20 @@ pub(super) async fn read(
     Ok(response)
 }
 
+#[utoipa::path(delete, path = "/products/global/product-picture", tag = "Pictures", operation_id = "deleteGlobalProductPicture",
+    description = "Takes the picture of a product away. The product's version stays.",
+    params(("productId" = String, Query, description = "The product.")),
+    responses((status = 204, description = "Taken away.")))]
+pub(super) async fn delete(
+    State(state): State<AppState>,
+    caller: Caller,
+    Path(path): Path<PathParts>,
+    params: Params,
+) -> Result<StatusCode, ApiError> {
+    state.store.remove_picture(caller.account, path.shop()?, params.product_id()?).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 /// Takes the picture out of the form, looks at it, and stores its bytes before the row that names them.
 async fn store(
     state: &AppState,

@@ -64,6 +64,10 @@ pub(super) struct ProductBody {
     #[expect(dead_code, reason = "read-only")]
     #[schema(value_type = Option<String>, read_only)]
     updated_at: Option<IgnoredAny>,
+    /// Ignored.
+    #[expect(dead_code, reason = "read-only")]
+    #[schema(value_type = Option<ProductPicture>, read_only)]
+    picture: Option<IgnoredAny>,
 }
 
 /// A product.
@@ -72,7 +76,7 @@ pub(super) struct ProductBody {
 pub(super) struct ProductAnswer {
     /// Its id.
     product_id: String,
-    /// Shops with which it is associated.
+    /// Shops with which it is associated; of a local product always its shop.
     shop_ids: Vec<i64>,
     /// To be sent as `currentVersion` with the next change.
     version: i64,
@@ -87,6 +91,25 @@ pub(super) struct ProductAnswer {
     created_at: String,
     /// When a client last changed it, in ISO 8601.
     updated_at: String,
+    /// Its picture, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    picture: Option<ProductPicture>,
+}
+
+/// The picture of a product.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ProductPicture {
+    /// Answers the bytes.
+    url: String,
+    /// image/jpeg, image/png, image/gif or image/webp.
+    content_type: String,
+    /// Pixels across.
+    width: i32,
+    /// Pixels down.
+    height: i32,
+    /// Bytes.
+    size: i64,
 }
 
 /// How much of a product is shown.
@@ -115,6 +138,14 @@ pub(super) fn instant(at: DateTime<Utc>) -> String {
 
 impl ProductAnswer {
     fn new(record: ProductRecord, detail: Detail, links: &Links) -> ProductAnswer {
+        let shop = ShopId::from_stored(record.shop_id);
+        let picture = record.picture.map(|facts| ProductPicture {
+            url: links.picture(shop, &record.product_id),
+            content_type: facts.0.content_type,
+            width: facts.0.width,
+            height: facts.0.height,
+            size: facts.0.size,
+        });
         let mut details = record.details.0;
         details.product_assignments = Some(record.assignments.iter().map(|uuid| links.assignment(*uuid)).collect());
         let shown = match detail {
@@ -123,8 +154,10 @@ impl ProductAnswer {
             Detail::Large => Some(details),
         };
         ProductAnswer {
+            picture,
             product_id: record.product_id,
-            shop_ids: record.shop_ids,
+            // A local product is associated with its shop, whether or not the client said so.
+            shop_ids: shop.number().map_or(record.shop_ids, |own| vec![own]),
             version: record.version,
             application_tags: record.application_tags,
             application_issues: record.application_issues.0,

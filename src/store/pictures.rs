@@ -115,6 +115,26 @@ impl Store {
         Ok(tx.commit().await?)
     }
 
+    /// Takes a product's picture away.
+    ///
+    /// # Errors
+    /// Not found when there is no such product, or it has no picture.
+    pub async fn remove_picture(&self, account: i64, shop: ShopId, product_id: &str) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        let row: Option<(i64, bool)> = sqlx::query_as(
+            "select product_key, exists (select from pictures where pictures.product_key = products.product_key)
+             from products where account_id = $1 and shop_id = $2 and product_id = $3 for update",
+        )
+        .bind(account)
+        .bind(shop.stored())
+        .bind(product_id)
+        .fetch_optional(&mut *tx)
+        .await?;
+        check_presence(row.map(|row| row.1), product_id, true)?;
+        remove(&mut tx, row.map(|row| row.0).unwrap_or_default()).await?;
+        Ok(tx.commit().await?)
+    }
+
     /// Notes that an object was written which no row may ever name.
     ///
     /// # Errors

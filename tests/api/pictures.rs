@@ -44,6 +44,10 @@ async fn a_picture_is_uploaded_replaced_read_and_gone_with_its_product() {
         send(&app, "POST", &path, "file", &png).await.expect(409);
         let replaced = send(&app, "PUT", &path, "file", &picture(ImageFormat::Gif)).await.expect(200).body;
         assert_eq!(replaced["contentType"], "image/gif");
+        let shown = app.get(&format!("{list}/p?detail=Small")).await.expect(200).body["picture"].clone();
+        let mut expected = replaced.clone();
+        expected.as_object_mut().expect("a picture").remove("productId");
+        assert_eq!(shown, expected);
         let read = app.get(replaced["url"].as_str().expect("a URL")).await.expect(200);
         assert_eq!(read.bytes.len() as i64, replaced["size"].as_i64().expect("a size"));
         assert_eq!(read.headers["content-type"], "image/gif");
@@ -61,6 +65,7 @@ async fn a_picture_is_uploaded_replaced_read_and_gone_with_its_product() {
         app.get(&path).await.expect(200);
         app.put(&put(false, 2), json!({"productDetails": {}})).await.expect(200);
         app.get(&path).await.expect(404);
+        assert_eq!(app.get(&format!("{list}/p")).await.body.get("picture"), None);
     }
 }
 
@@ -80,4 +85,26 @@ async fn what_is_no_picture_is_refused() {
     send(&app, "POST", "/products/global/product-picture?productId=none", "file", &png).await.expect(404);
     send(&app, "POST", "/products/global/product-picture", "file", &png).await.expect(400);
     app.get(path).await.expect(404);
+}
+
+#[tokio::test]
+async fn a_picture_is_taken_away_without_touching_the_product() {
+    for list in ["/products/global", "/shops/7/products/local"] {
+        let app = App::start().await;
+        app.post(list, json!({"p": {"productDetails": {}}})).await.expect(201);
+        let path = format!("{list}/product-picture?productId=p");
+        app.delete(&path).await.expect(404);
+        app.delete(&format!("{list}/product-picture?productId=none")).await.expect(404);
+        send(&app, "POST", &path, "file", &picture(ImageFormat::Png)).await.expect(201);
+        let record = app.get(&format!("{list}/p")).await.expect(200).body;
+        assert_eq!(record["picture"]["contentType"], "image/png");
+        // What was read can be sent back, its picture included.
+        app.put(&format!("{list}?productId=p&currentVersion=1"), record).await.expect(200);
+        app.delete(&path).await.expect(204);
+        app.delete(&path).await.expect(404);
+        app.get(&path).await.expect(404);
+        let record = app.get(&format!("{list}/p")).await.expect(200).body;
+        assert_eq!((record.get("picture"), &record["version"]), (None, &json!(2)));
+        send(&app, "POST", &path, "file", &picture(ImageFormat::Png)).await.expect(201);
+    }
 }

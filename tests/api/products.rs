@@ -179,7 +179,9 @@ async fn application_tags_follow_the_product() {
     assert_eq!(app.patch(&at(1), complete).await.expect(200).body["applicationTags"], json!(["VAT_RULES", "CUSTOMS"]));
     let lacking = json!({"productDetails": {"customs": null}});
     assert_eq!(app.patch(&at(2), lacking).await.expect(200).body["applicationTags"], json!(["VAT_RULES"]));
-    app.post(&format!("{GLOBAL}?applications=vat_rules"), json!({"q": german("x")})).await.expect(422);
+    app.post(&format!("{GLOBAL}?applications=vat_rules"), json!({"q": german("x")})).await.expect(201);
+    assert_eq!(app.get("/products/global/q").await.body["applicationTags"], json!(["VAT_RULES"]));
+    app.post(&format!("{GLOBAL}?applications=vat-rules"), json!({"r": german("x")})).await.expect(422);
 }
 
 #[tokio::test]
@@ -191,6 +193,10 @@ async fn a_local_product_is_known_by_its_shop_and_id() {
     app.post(LOCAL, local(json!([7, 8]))).await.expect(422);
     app.post(LOCAL, local(json!([7]))).await.expect(201);
     app.post("/shops/8/products/local", local(json!([]))).await.expect(201);
+    for shop in [7, 8] {
+        let record = app.get(&format!("/shops/{shop}/products/local/p")).await.expect(200).body;
+        assert_eq!(record["shopIds"], json!([shop]), "a local product belongs to its shop");
+    }
     app.get("/shops/9/products/local/p").await.expect(404);
     app.delete(&format!("{LOCAL}?productId=p&currentVersion=1")).await.expect(204);
     app.get("/shops/8/products/local/p").await.expect(200);
@@ -217,4 +223,25 @@ async fn levels_of_detail_show_less() {
     assert_eq!(medium["productDetails"]["languageAttributes"], json!({"de": {"productName": "n"}}));
     assert_eq!(app.get("/products/global").await.body["items"][0]["productDetails"]["manufacturerName"], "M");
     app.get("/products/global?detail=").await.expect(400);
+}
+
+#[tokio::test]
+async fn every_code_of_iso_639_is_a_language_and_german_and_english_are_read_under_each_of_theirs() {
+    let app = App::start().await;
+    let named =
+        |key: &str| json!({"productDetails": {"languageAttributes": {key: {"productName": "Socken aus Baumwolle"}}}});
+    let products = ["de", "deu", "ger", "gsw", "fre", "gem"].map(|key| (key.to_owned(), named(key)));
+    app.post(&format!("{GLOBAL}?applications=VAT_RULES"), Value::Object(products.into_iter().collect()))
+        .await
+        .expect(201);
+    app.post(GLOBAL, json!({"p": named("DE")})).await.expect(422);
+    app.assign().await;
+    let code = async |id: &str| app.assignment("TARIC", id).await["productClassCode"].clone();
+    assert!(code("de").await.is_string());
+    for (key, read) in [("deu", true), ("ger", true), ("gsw", false), ("fre", false), ("gem", false)] {
+        let expected = if read { code("de").await } else { Value::Null };
+        assert_eq!(code(key).await, expected, "{key}");
+        let tags = app.get(&format!("{GLOBAL}/{key}")).await.body["applicationTags"].clone();
+        assert_eq!(tags, if read { json!(["VAT_RULES"]) } else { json!([]) }, "{key}");
+    }
 }

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use crate::domain::filter::expression;
 use crate::domain::filter::text;
 use crate::domain::filter::value::ValueExpression;
-use crate::domain::validation::is_language;
+use crate::domain::languages;
 use crate::domain::{Fault, countries};
 
 /// Most bytes of the JSON.
@@ -243,7 +243,7 @@ impl Reader<'_> {
 
     fn language(&mut self, name: &str, value: &Json) -> Option<String> {
         let text = self.string(name, value)?;
-        if is_language(text) {
+        if languages::is_known(text) {
             return Some(text.to_owned());
         }
         let message = "languageKey is an ISO 639-1 or 639-3 code in lower case, such as de or en";

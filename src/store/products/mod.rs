@@ -3,6 +3,7 @@
 mod write;
 
 use chrono::{DateTime, Utc};
+use serde::Deserialize;
 use sqlx::types::Json;
 use sqlx::{FromRow, QueryBuilder};
 use uuid::Uuid;
@@ -14,6 +15,19 @@ use crate::store::pages::{Page, Position};
 use crate::store::{Store, StoreError};
 
 pub use write::{Asked, NewProduct, Replaced};
+
+/// What is known of a product's picture.
+#[derive(Clone, Debug, Deserialize)]
+pub struct PictureFacts {
+    /// Its media type.
+    pub content_type: String,
+    /// Pixels across.
+    pub width: i32,
+    /// Pixels down.
+    pub height: i32,
+    /// Bytes.
+    pub size: i64,
+}
 
 /// A stored product.
 #[derive(Clone, Debug, FromRow)]
@@ -40,13 +54,17 @@ pub struct ProductRecord {
     pub updated_at: DateTime<Utc>,
     /// Its assignments, in the order of taxonomies.
     pub assignments: Vec<Uuid>,
+    /// Its picture, if it has one.
+    pub picture: Option<Json<PictureFacts>>,
 }
 
 /// Columns of a [`ProductRecord`].
 const COLUMNS: &str = "product_key, product_id, shop_id, version, shop_ids, details, application_tags,
     application_issues, created_at, updated_at,
     array(select assignment_uuid from assignments where assignments.product_key = products.product_key
-          order by taxonomy) as assignments";
+          order by taxonomy) as assignments,
+    (select jsonb_build_object('content_type', content_type, 'width', width, 'height', height, 'size', size)
+     from pictures where pictures.product_key = products.product_key) as picture";
 
 /// A fault that says the product does not exist.
 pub(super) fn unknown_product(product_id: &str) -> Fault {
