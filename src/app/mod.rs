@@ -4,6 +4,7 @@ mod accounts;
 mod database;
 mod demonstration;
 mod logging;
+mod memory;
 mod queue;
 mod reindex;
 mod serve;

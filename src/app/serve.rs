@@ -1,5 +1,6 @@
 //! The service: starts what it needs, serves, and stops in order.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,15 +15,16 @@ use tokio_util::sync::CancellationToken;
 use crate::app::accounts::new_token;
 use crate::app::database::Database;
 use crate::app::settings::{ModelSettings, ServeSettings};
-use crate::app::{demonstration, logging};
+use crate::app::{demonstration, logging, memory};
 use crate::decision::Engine;
 use crate::embedded_postgres::DataDirLock;
 use crate::http::serve::{ServeLimits, serve};
-use crate::http::{Admission, AppState, BASE_PATH, Links, Wake, keep_metrics, router};
+use crate::http::{Admission, AppState, BASE_PATH, DatabaseWatch, Links, Wake, keep_metrics, operations, router};
 use crate::jobs;
 use crate::pictures::{Inspector, PictureStore};
 use crate::reference::Reference;
 use crate::search;
+use crate::store::pulse::Pulse;
 
 /// The account that the first start makes, and the user of its token.
 const FIRST_ACCOUNT: &str = "demo";
@@ -51,6 +53,7 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
     let listener = TcpListener::bind(settings.bind_addr)
         .await
         .with_context(|| format!("cannot listen on {}", settings.bind_addr))?;
+    let operations_listener = settings.metrics_addr.map(bind_operations).transpose()?;
     let address = listener.local_addr()?;
     let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
     let shutdown = CancellationToken::new();
@@ -73,17 +76,27 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
             pictures: Arc::new(PictureStore::open(data_dir, &settings.pictures)?),
             inspector: Arc::new(Inspector::new()),
             admission: Admission::new(&settings.admission),
+            database: DatabaseWatch::default(),
             links: Arc::new(Links::new(&public_url)),
             wake: Wake::default(),
             metrics: recorder,
+            metrics_apart: settings.metrics_addr.is_some(),
         };
         let mut jobs = start_jobs(&state, &shutdown);
+        if let Some(listener) = operations_listener {
+            jobs.spawn_blocking({
+                let (state, shutdown) = (state.clone(), shutdown.clone());
+                move || serve_operations(listener, state, shutdown)
+            });
+        }
         greet(&database, &public_url).await?;
         if let Then::Demonstrate = then {
             demonstration::start(&database, engine, address).await?;
         }
         tracing::info!(%address, seconds = began.elapsed().as_secs_f64(), "ready");
-        let report = serve(listener, router(state), ServeLimits::default(), shutdown.clone()).await;
+        let limits = ServeLimits::new(&settings.connections, open_files());
+        tracing::debug!(connections = limits.connections, "may be open at one time");
+        let report = serve(listener, router(state), limits, shutdown.clone()).await;
         tracing::info!(connections = report.accepted, cut = report.cut, "stopping");
         shutdown.cancel();
         while jobs.join_next().await.is_some() {}
@@ -94,9 +107,46 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
     done
 }
 
+fn bind_operations(address: SocketAddr) -> anyhow::Result<std::net::TcpListener> {
+    let listener =
+        std::net::TcpListener::bind(address).with_context(|| format!("cannot listen for operators on {address}"))?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Serves health and metrics on a thread of its own, where nothing else can keep them waiting.
+fn serve_operations(listener: std::net::TcpListener, state: AppState, shutdown: CancellationToken) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let served = runtime.and_then(|runtime| {
+        runtime.block_on(async {
+            let listener = TcpListener::from_std(listener)?;
+            serve(listener, operations(state), ServeLimits::default(), shutdown).await;
+            Ok(())
+        })
+    });
+    if let Err(error) = served {
+        tracing::error!(%error, "health and metrics are not served");
+    }
+}
+
+/// Raises the limit of open files as far as the system allows, and tells it.
+fn open_files() -> u64 {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    match setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        Ok(()) => maximum.unwrap_or(u64::MAX),
+        Err(error) => {
+            tracing::warn!(%error, "the limit of open files cannot be raised");
+            current.unwrap_or(u64::MAX)
+        }
+    }
+}
+
 /// Jobs that go on until the service stops; each finishes what it has in hand.
 fn start_jobs(state: &AppState, shutdown: &CancellationToken) -> JoinSet<()> {
     let mut running = JoinSet::new();
+    running.spawn(memory::give_back(shutdown.clone()));
+    running.spawn(state.database.clone().keep(Pulse::of(&state.store), shutdown.clone()));
     running.spawn(keep_metrics(state.metrics.clone(), shutdown.clone()));
     let wake = state.wake.auto_assignment.clone();
     running.spawn(jobs::auto_assignment::run(state.store.clone(), state.engine.clone(), wake, shutdown.clone()));

@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use crate::domain::Precision;
 use crate::domain::access::{Level, Plan};
 use crate::http::AdmissionSettings;
+use crate::http::serve::ConnectionSettings;
 use crate::pictures::S3Settings;
 use crate::search;
 use crate::store;
@@ -131,6 +132,11 @@ pub(super) struct ServeSettings {
     pub search: search::Settings,
     #[command(flatten)]
     pub pictures: S3Settings,
+    /// Address for health and metrics alone; without it metrics are served beside the interface.
+    #[arg(long, env = "METRICS_ADDR")]
+    pub metrics_addr: Option<SocketAddr>,
+    #[command(flatten)]
+    pub connections: ConnectionSettings,
     #[command(flatten)]
     pub admission: AdmissionSettings,
     #[command(flatten)]

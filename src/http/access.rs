@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 
 use crate::domain::access::{Level, TokenHash, hash_token};
-use crate::http::admission::Tab;
+use crate::http::admission::{Standing, Tab};
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use crate::store::accounts::{Caller, Credential};
@@ -47,24 +47,42 @@ async fn need(level: Level, mut request: Request, next: Next) -> Response {
 pub(super) async fn authenticate(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
     let admitted = admit(&state, &mut request).await;
     match admitted {
-        Ok(tab) => tab.send(next.run(request).await).await,
+        Ok((tab, standing)) => {
+            let mut answer = match standing {
+                Ok(_) => run(&tab, request, next).await,
+                Err(standing) => ApiError::RateLimited(standing.reset).into_response(),
+            };
+            standing.unwrap_or_else(|standing| standing).tell(answer.headers_mut());
+            answer
+        }
         Err(error) => error.into_response(),
     }
 }
 
-/// Finds out who asks and opens the tab of the request. One with a body takes its place among those at work when the
-/// body is there, so that slow senders hold none.
-async fn admit(state: &AppState, request: &mut Request) -> Result<Tab, ApiError> {
+/// Runs a request that is within its rate. One with a body takes its place among those at work when the body is there, so
+/// that slow senders hold none.
+async fn run(tab: &Tab, request: Request, next: Next) -> Response {
+    if request.body().is_end_stream()
+        && !waits(&request)
+        && let Err(error) = tab.enter().await
+    {
+        return error.into_response();
+    }
+    let answer = next.run(request).await;
+    tab.send(answer).await
+}
+
+/// Finds out who asks, opens the tab of the request and counts it against the rate of the account.
+async fn admit(state: &AppState, request: &mut Request) -> Result<(Tab, Result<Standing, Standing>), ApiError> {
     let lookup = state.admission.lookup().await?;
     let holder = holder(state, token(request)).await?;
     drop(lookup);
     let tab = state.admission.tab(holder.caller.account);
-    if request.body().is_end_stream() && !waits(request) {
-        tab.enter().await?;
-    }
+    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    let standing = tab.count(announced);
     request.extensions_mut().insert(holder);
     request.extensions_mut().insert(tab.clone());
-    Ok(tab)
+    Ok((tab, standing))
 }
 
 /// Whether a request asks to be answered when something happens: it works on nothing until then.

@@ -5,13 +5,14 @@
 //! that it does not keep the others out. Who finds no place within a moment is answered 503 with `Retry-After`, long
 //! before a client gives up.
 
+mod rate;
 mod share;
 mod turnstile;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, HttpBody};
 use axum::extract::FromRequestParts;
@@ -21,6 +22,8 @@ use clap::Args;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::http::error::ApiError;
+use rate::Rate;
+pub(super) use rate::Standing;
 use share::{Held, Share};
 use turnstile::Turnstile;
 
@@ -30,7 +33,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 const QUEUE_PER_PLACE: usize = 4;
 /// Of places and bytes, the part that one account may hold, in quarters.
 const SHARE_QUARTERS: usize = 3;
-/// Accounts whose shares are remembered; beyond it those without a request under way are forgotten.
+/// Accounts whose shares are remembered; beyond it those that sent nothing for a minute are forgotten.
 const MAX_SHARES: usize = 4_096;
 /// Answers up to this many bytes are not counted.
 const SMALL_ANSWER_BYTES: u64 = 64 << 10;
@@ -38,6 +41,8 @@ const SMALL_ANSWER_BYTES: u64 = 64 << 10;
 const UNIT_BYTES: usize = 1 << 10;
 /// Requests whose credential is looked up at one time.
 const LOOKUPS: usize = 16;
+/// Searches at one time: half of the connections to the database.
+const SEARCHES: usize = 12;
 /// Requests for each processor that classify, explain or search: they take turns at it.
 const WORK_PER_CORE: usize = 4;
 
@@ -50,11 +55,22 @@ pub struct AdmissionSettings {
     /// MiB of memory for bodies and answers of requests under way.
     #[arg(long, env = "REQUEST_MEMORY_MIB", default_value_t = 384, value_parser = clap::value_parser!(u32).range(64..=1_048_576))]
     pub request_memory_mib: u32,
+    /// Requests that an account may send in a minute.
+    #[arg(long, env = "RATE_REQUESTS_PER_MINUTE", default_value_t = 60_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub rate_requests_per_minute: u64,
+    /// MiB that an account may send in a minute.
+    #[arg(long, env = "RATE_MIB_PER_MINUTE", default_value_t = 4_096, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub rate_mib_per_minute: u64,
 }
 
 impl Default for AdmissionSettings {
     fn default() -> AdmissionSettings {
-        AdmissionSettings { max_requests: 32, request_memory_mib: 384 }
+        AdmissionSettings {
+            max_requests: 32,
+            request_memory_mib: 384,
+            rate_requests_per_minute: 60_000,
+            rate_mib_per_minute: 4_096,
+        }
     }
 }
 
@@ -67,12 +83,16 @@ pub struct Admission {
     lookups: Turnstile,
     /// Requests that classify, explain or search.
     work: Turnstile,
+    /// Searches: each holds a connection to the database, and others need some too.
+    searches: Turnstile,
     /// Turns at a processor.
     cores: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
     /// All permits of `bytes`.
     budget: usize,
     longest_wait: Duration,
+    /// Requests and bytes of an account in a minute.
+    rates: (u64, u64),
     shares: Mutex<HashMap<i64, Arc<Share>>>,
 }
 
@@ -100,10 +120,12 @@ impl Admission {
             requests: Turnstile::new(places, places * QUEUE_PER_PLACE, longest_wait),
             lookups: Turnstile::new(LOOKUPS, places * QUEUE_PER_PLACE, longest_wait),
             work: Turnstile::new(cores * WORK_PER_CORE, cores * WORK_PER_CORE * QUEUE_PER_PLACE, longest_wait),
+            searches: Turnstile::new(SEARCHES, SEARCHES * QUEUE_PER_PLACE, longest_wait),
             cores: Arc::new(Semaphore::new(cores)),
             bytes: Arc::new(Semaphore::new(budget)),
             budget,
             longest_wait,
+            rates: (settings.rate_requests_per_minute, settings.rate_mib_per_minute << 20),
             shares: Mutex::default(),
         })
     }
@@ -121,15 +143,18 @@ impl Admission {
     pub(super) fn tab(self: &Arc<Self>, account: i64) -> Tab {
         let mut shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
         if shares.len() >= MAX_SHARES {
-            shares.retain(|_, share| Arc::strong_count(share) > 1);
+            let now = Instant::now();
+            shares.retain(|_, share| Arc::strong_count(share) > 1 || !share.rate.is_over(now));
         }
         let share = shares.entry(account).or_insert_with(|| {
             let part = |whole: usize| (whole * SHARE_QUARTERS / 4).max(1);
             Arc::new(Share {
                 requests: self.requests.part(SHARE_QUARTERS),
                 work: self.work.part(SHARE_QUARTERS),
+                searches: self.searches.part(SHARE_QUARTERS),
                 bytes: Arc::new(Semaphore::new(part(self.budget))),
                 budget: part(self.budget),
+                rate: Rate::new(self.rates.0, self.rates.1),
             })
         });
         Tab { admission: Arc::clone(self), share: Arc::clone(share), held: Arc::default(), charged: Arc::default() }
@@ -137,6 +162,16 @@ impl Admission {
 }
 
 impl Tab {
+    /// Counts a request, of so many bytes as far as announced, against the rate of the account.
+    pub(super) fn count(&self, bytes: Option<u64>) -> Result<Standing, Standing> {
+        self.share.rate.take(Instant::now(), bytes.unwrap_or_default())
+    }
+
+    /// Counts bytes that were not announced against the rate of the account.
+    pub(super) fn count_more(&self, bytes: usize) {
+        self.share.rate.add(bytes as u64);
+    }
+
     /// Takes a place among the requests at work.
     pub(super) async fn enter(&self) -> Result<(), ApiError> {
         let own = self.share.requests.enter().await.ok_or_else(overloaded)?;
@@ -169,7 +204,7 @@ impl Tab {
     }
 
     /// Gives back what the request held, and charges its answer until it is sent or given up.
-    pub(super) async fn send(self, answer: Response) -> Response {
+    pub(super) async fn send(&self, answer: Response) -> Response {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let length = answer.body().size_hint().lower();
         if length <= SMALL_ANSWER_BYTES {
@@ -180,6 +215,14 @@ impl Tab {
             Ok(held) => answer.map(|body| Body::new(share::Charged { body, _held: held })),
             Err(error) => error.into_response(),
         }
+    }
+
+    /// Takes a place among those that search, until the request is over.
+    pub(super) async fn search(&self) -> Result<(), ApiError> {
+        let own = self.share.searches.enter().await.ok_or_else(overloaded)?;
+        let common = self.admission.searches.enter().await.ok_or_else(overloaded)?;
+        self.keep([own, common]);
+        Ok(())
     }
 
     /// Admits a request that takes much of a processor. While it has its place it takes turns at the processors with

@@ -81,6 +81,9 @@ async fn read(request: Request, types: &[&str], mib: usize) -> Result<Document, 
     let tab = request.extensions().get::<Tab>().cloned();
     let bytes = collect(request.into_body(), mib, tab.as_ref()).await?;
     if let Some(tab) = &tab {
+        if length.is_none() {
+            tab.count_more(bytes.len());
+        }
         tab.enter().await?;
     }
     let most = MAX_VALUES / PRODUCTS_MIB * mib;

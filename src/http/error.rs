@@ -48,6 +48,8 @@ pub enum ApiError {
     Unprocessable(String, Vec<Fault>),
     /// Beyond the plan's limit; how long until it begins anew.
     LimitExceeded(String, Duration),
+    /// Beyond the account's rate; how long until the count begins anew.
+    RateLimited(Duration),
     /// A search that took longer than its deadline.
     SearchTooSlow,
     /// A search without a search engine.
@@ -123,6 +125,7 @@ impl ApiError {
                 (StatusCode::UNPROCESSABLE_ENTITY, "UNPROCESSABLE_ENTITY", "INVALID_DATA_EXCEPTION")
             }
             ApiError::LimitExceeded(..) => (StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS", "LIMIT_EXCEEDED"),
+            ApiError::RateLimited(_) => (StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS", "RATE_LIMITED"),
             ApiError::SearchTooSlow => (StatusCode::SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", "SearchTooSlow"),
             ApiError::SearchUnavailable => {
                 (StatusCode::SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", "SearchUnavailable")
@@ -177,6 +180,10 @@ impl ApiError {
                 body.detail = Some(format!("The count begins anew in {} seconds.", wait.as_secs()));
                 body.message = message;
             }
+            ApiError::RateLimited(wait) => {
+                body.message = "this account sends more than its rate allows".to_owned();
+                body.detail = Some(format!("The count begins anew in {} seconds.", wait.as_secs()));
+            }
             ApiError::SearchTooSlow => {
                 body.message = "the search took too long".to_owned();
                 body.detail = Some("Narrow the search: longer values are found faster.".to_owned());
@@ -218,7 +225,7 @@ impl From<StoreError> for ApiError {
             limit @ StoreError::LimitExceeded { .. } => ApiError::LimitExceeded(limit.to_string(), until_next_month()),
             StoreError::Unavailable(error) => {
                 tracing::warn!(%error, "the database is not available");
-                ApiError::NotReady("the database does not answer now".to_owned())
+                ApiError::Unavailable("the database does not answer at present")
             }
             StoreError::Database(error) => ApiError::Internal(format!("database: {error}")),
         }
@@ -258,7 +265,7 @@ impl IntoResponse for ApiError {
         let (status, ..) = self.table();
         let mut response = status.into_response();
         let retry_after = match &self {
-            ApiError::LimitExceeded(_, wait) => Some(*wait),
+            ApiError::LimitExceeded(_, wait) | ApiError::RateLimited(wait) => Some(*wait),
             ApiError::Unavailable(_) => Some(RETRY_AFTER),
             ApiError::SearchTooSlow | ApiError::SearchUnavailable | ApiError::NotReady(_) => Some(SEARCH_RETRY_AFTER),
             _ => None,
@@ -333,6 +340,7 @@ mod tests {
             (ApiError::UnsupportedMediaType(text()), "415 UNSUPPORTED_MEDIA_TYPE UNSUPPORTED_MEDIA_TYPE"),
             (ApiError::Unprocessable(text(), vec![]), "422 UNPROCESSABLE_ENTITY INVALID_DATA_EXCEPTION"),
             (ApiError::LimitExceeded(text(), wait), "429 TOO_MANY_REQUESTS LIMIT_EXCEEDED"),
+            (ApiError::RateLimited(wait), "429 TOO_MANY_REQUESTS RATE_LIMITED"),
             (ApiError::Internal(text()), "500 INTERNAL_SERVER_ERROR InternalError"),
             (ApiError::Unavailable(""), "503 SERVICE_UNAVAILABLE ServiceUnavailable"),
             (ApiError::SearchTooSlow, "503 SERVICE_UNAVAILABLE SearchTooSlow"),

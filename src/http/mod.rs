@@ -20,6 +20,7 @@ mod products;
 pub mod serve;
 mod state;
 mod taxonomies;
+mod watch;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -34,6 +35,7 @@ pub use error::ApiError;
 pub use health::keep_metrics;
 pub use links::{BASE_PATH, Links};
 pub use state::{AppState, Wake};
+pub use watch::DatabaseWatch;
 
 use crate::pictures::PICTURE_BYTES;
 use access::{admin, reads};
@@ -57,14 +59,28 @@ pub fn router(state: AppState) -> Router {
         .fallback(nothing)
         .layer(from_fn(params::only_known))
         .layer(DefaultBodyLimit::max(body::PRODUCTS_MIB << 20))
-        .layer(from_fn_with_state(state.clone(), access::authenticate));
+        .layer(from_fn_with_state(state.clone(), access::authenticate))
+        .layer(from_fn_with_state(state.clone(), watch::require_database));
+    let pages = Router::new().nest(BASE_PATH, api).merge(openapi::pages());
+    let open = if state.metrics_apart { health() } else { health().route("/metrics", get(health::metrics)) };
+    dressed(pages.merge(open), state)
+}
+
+/// What operators ask for, to be served at an address of its own.
+pub fn operations(state: AppState) -> Router {
+    dressed(health().route("/metrics", get(health::metrics)), state)
+}
+
+fn health() -> Router<AppState> {
     Router::new()
-        .nest(BASE_PATH, api)
         .route("/health/live", get(health::live))
         .route("/health/ready", get(health::ready))
         .route("/version", get(health::version))
-        .route("/metrics", get(health::metrics))
-        .merge(openapi::pages())
+}
+
+/// What surrounds every route.
+fn dressed(routes: Router<AppState>, state: AppState) -> Router {
+    routes
         .fallback(nothing)
         .layer(CatchPanicLayer::custom(layers::panicked))
         .layer(from_fn(layers::surround))

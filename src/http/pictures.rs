@@ -14,11 +14,12 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::domain::{Fault, ShopId};
+use crate::http::admission::Tab;
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::products::PathParts;
 use crate::http::state::AppState;
-use crate::pictures::{PICTURE_BYTES, PictureError};
+use crate::pictures::{PICTURE_BYTES, PictureError, PictureStoreError};
 use crate::store::StoreError;
 use crate::store::accounts::Caller;
 use crate::store::pictures::PictureRecord;
@@ -106,7 +107,7 @@ pub(super) async fn read(
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         let key = Uuid::try_parse(&picture.object_key).map_err(|error| ApiError::Internal(error.to_string()))?;
-        let bytes = state.pictures.get(key).await.map_err(|error| ApiError::Internal(error.to_string()))?;
+        let bytes = state.pictures.get(key).await.map_err(|error| unavailable(&error))?;
         let bytes = bytes.ok_or_else(|| ApiError::Internal(format!("object {key} is gone")))?;
         Response::new(Body::from(bytes))
     };
@@ -151,7 +152,6 @@ async fn store(
     state.store.check_picture(caller.account, shop, product_id, replace).await?;
     let picture = state.inspector.inspect(bytes).await.map_err(|error| refusal(&error))?;
     let key = Uuid::new_v4();
-    let internal = |error: crate::pictures::PictureStoreError| ApiError::Internal(error.to_string());
     // Noted before the object is written, so that a crash in between leaves nothing behind for ever.
     state.store.orphan_object(&key.to_string()).await?;
     let record = PictureRecord {
@@ -162,7 +162,7 @@ async fn store(
         size: picture.bytes.len() as i64,
         etag: HEXLOWER.encode(&Sha256::digest(&picture.bytes)[..16]),
     };
-    state.pictures.put(key, picture.bytes).await.map_err(internal)?;
+    state.pictures.put(key, picture.bytes).await.map_err(|error| unavailable(&error))?;
     state.store.set_picture(caller.account, shop, product_id, &record, replace).await?;
     Ok(PictureAnswer {
         product_id: product_id.to_owned(),
@@ -172,6 +172,12 @@ async fn store(
         height: record.height,
         size: record.size,
     })
+}
+
+/// A store of pictures that is away or full.
+fn unavailable(error: &PictureStoreError) -> ApiError {
+    tracing::warn!(%error, "the store of pictures is not available");
+    ApiError::Unavailable("pictures cannot be stored or read at present")
 }
 
 fn refusal(error: &PictureError) -> ApiError {
@@ -185,6 +191,10 @@ fn refusal(error: &PictureError) -> ApiError {
 
 /// The bytes of the one file part of the form.
 async fn file(request: Request, state: &AppState) -> Result<Bytes, ApiError> {
+    let tab = request.extensions().get::<Tab>().cloned();
+    if let Some(tab) = &tab {
+        tab.charge(PICTURE_BYTES).await?;
+    }
     let mut form = Multipart::from_request(request, state).await.map_err(|rejection| match rejection {
         MultipartRejection::InvalidBoundary(_) => {
             ApiError::UnsupportedMediaType("send the picture as multipart/form-data with a boundary".to_owned())
@@ -206,6 +216,9 @@ async fn file(request: Request, state: &AppState) -> Result<Bytes, ApiError> {
             return Err(ApiError::malformed_at(FILE_PART, "is sent more than once"));
         }
         file = Some(field.bytes().await.map_err(broken)?);
+    }
+    if let Some(tab) = &tab {
+        tab.enter().await?;
     }
     file.ok_or_else(|| ApiError::malformed_at(FILE_PART, "is missing from the form"))
 }

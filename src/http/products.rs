@@ -336,6 +336,8 @@ async fn search(
         size,
         deadline: state.search_deadline,
     };
+    let tab = state.admission.tab(caller.account);
+    tab.search().await?;
     let found = state.search.page(&search).await?;
     let items = state.store.products_by_key(caller.account, &found.items).await?;
     Ok(Page { items, more_after: found.more_after, more_before: found.more_before })

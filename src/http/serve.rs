@@ -1,53 +1,42 @@
 //! The accept loop: HTTP/1.1 and HTTP/2 (without TLS, by prior knowledge) over TCP, bounded in every direction.
 //!
 //! axum's own has no limit on how long a client may take to send its headers, nor on the number of connections. Here a
-//! connection is cut when its first request does not arrive in time, when it lies idle, and when its peer stops reading
-//! what is sent to it. How long a request may take in itself, body included, is for the router to say.
+//! connection is cut when its first request does not arrive in time, when it lies idle, when a body arrives too slowly,
+//! when its peer stops reading what is sent to it, and when others need its place while it waits for its peer. How long a
+//! request may take in itself, body included, is for the router to say.
 
 mod activity;
+mod crowd;
+mod limits;
 mod pace;
 mod stalled_writes;
 
 use std::convert::Infallible;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use activity::Activity;
+use crowd::{Crowd, Seat};
+pub use limits::{ConnectionSettings, ServeLimits};
 pub use pace::Pace;
 use pace::Paced;
 pub(in crate::http) use pace::is_too_slow;
 use stalled_writes::StalledWrites;
 
-/// Connections at one time. Half of the 1,024 open files that most systems grant a process; further clients wait in the
-/// system's queue.
-const CONNECTIONS: usize = 512;
-/// How long a new connection may take to send the headers of its first request.
-const FIRST_REQUEST: Duration = Duration::from_secs(10);
-/// How long a connection may lie idle between requests; sending the next headers counts as idle.
-const IDLE: Duration = Duration::from_secs(60);
-/// How long a body may take before its rate counts.
-const BODY_GRACE: Duration = Duration::from_secs(5);
-/// Bytes a second at which a body must arrive on average after that: a quarter of what a slow mobile line does.
-const BODY_RATE: u64 = 8 << 10;
-/// How long a peer may take none of the bytes that wait for it.
-const WRITE_STALL: Duration = Duration::from_secs(30);
-/// How long requests under way may still take after a shutdown began.
-const DRAIN: Duration = Duration::from_secs(20);
 /// Bytes of a request's line and headers together. A percent-encoded filterCriteria of 8 KiB takes 24 KiB of line.
 const HEADER_BYTES: usize = 128 << 10;
 /// Number of headers of one request.
@@ -58,36 +47,6 @@ const STREAMS: u32 = 64;
 const PING: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(10));
 /// The least and the greatest pause after a failure to accept, such as too many open files.
 const ACCEPT_PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
-
-/// What a client may take of the service's time and connections. The default is for production.
-#[derive(Debug, Clone)]
-pub struct ServeLimits {
-    /// Connections at one time, at least 1.
-    pub connections: usize,
-    /// How long a new connection may take to send the headers of its first request.
-    pub first_request: Duration,
-    /// How long a connection may lie idle between requests.
-    pub idle: Duration,
-    /// The least rate of bodies.
-    pub pace: Pace,
-    /// How long a peer may take none of the bytes that wait for it.
-    pub write_stall: Duration,
-    /// How long requests under way may still take after a shutdown began.
-    pub drain: Duration,
-}
-
-impl Default for ServeLimits {
-    fn default() -> ServeLimits {
-        ServeLimits {
-            connections: CONNECTIONS,
-            first_request: FIRST_REQUEST,
-            idle: IDLE,
-            pace: Pace { grace: BODY_GRACE, bytes_per_second: BODY_RATE },
-            write_stall: WRITE_STALL,
-            drain: DRAIN,
-        }
-    }
-}
 
 /// How a [`serve`] ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,16 +65,17 @@ pub async fn serve(
     limits: ServeLimits,
     shutdown: CancellationToken,
 ) -> ServeReport {
-    let permits = Arc::new(Semaphore::new(limits.connections.max(1)));
+    let crowd = Crowd::new(limits.connections, limits.per_peer, limits.patience);
     let connections = TaskTracker::new();
     let cut = CancellationToken::new();
     let mut accepted = 0;
-    while let Some((stream, permit)) = shutdown.run_until_cancelled(accept(&listener, &permits)).await {
+    while let Some((stream, peer)) = shutdown.run_until_cancelled(accept(&listener, &crowd)).await {
+        let activity = Activity::new();
+        let Some(seat) = crowd.join(accepted, limits.peer(peer.ip()), activity.share()) else { continue };
         accepted += 1;
-        let connection = serve_connection(stream, app.clone(), limits.clone(), shutdown.clone());
+        let connection = serve_connection(stream, app.clone(), limits.clone(), shutdown.clone(), activity, seat);
         let cut = cut.clone();
         connections.spawn(async move {
-            let _permit = permit;
             cut.run_until_cancelled(connection).await;
         });
     }
@@ -132,17 +92,13 @@ pub async fn serve(
 }
 
 /// Waits for a free place first and a connection then, so that those who find no place wait outside.
-async fn accept(listener: &TcpListener, permits: &Arc<Semaphore>) -> (TcpStream, OwnedSemaphorePermit) {
+async fn accept(listener: &TcpListener, crowd: &Crowd) -> (TcpStream, SocketAddr) {
     let mut failures = 0;
     loop {
-        let Ok(permit) = Arc::clone(permits).acquire_owned().await else {
-            // Only a closed semaphore refuses, and nobody closes this one.
-            return std::future::pending().await;
-        };
+        crowd.room().await;
         match listener.accept().await {
-            Ok((stream, _)) => return (stream, permit),
+            Ok(accepted) => return accepted,
             Err(error) => {
-                drop(permit);
                 if let Some(pause) = pause_after(&error, failures) {
                     tracing::error!(%error, "cannot accept a connection");
                     failures += 1;
@@ -164,19 +120,26 @@ fn pause_after(error: &io::Error, failures: u32) -> Option<Duration> {
     Some(shortest.saturating_mul(2_u32.saturating_pow(failures)).min(longest))
 }
 
-async fn serve_connection(stream: TcpStream, app: Router, limits: ServeLimits, shutdown: CancellationToken) {
+async fn serve_connection(
+    stream: TcpStream,
+    app: Router,
+    limits: ServeLimits,
+    shutdown: CancellationToken,
+    activity: Activity,
+    seat: Seat,
+) {
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "the connection ended before it began");
         return;
     }
-    let activity = Activity::new();
     let service = service_fn(|request: Request<Incoming>| {
         let under_way = activity.begin();
-        let answer = app.clone().oneshot(request.map(|body| Body::new(Paced::new(body, limits.pace))));
+        let receiving = (!request.body().is_end_stream()).then(|| activity.receive());
+        let answer = app.clone().oneshot(request.map(|body| Body::new(Paced::new(body, limits.pace, receiving))));
         async move { Ok::<_, Infallible>(under_way.until_sent(answer.await?)) }
     });
     let builder = builder(&limits);
-    let io = TokioIo::new(StalledWrites::new(stream, limits.write_stall));
+    let io = TokioIo::new(StalledWrites::new(stream, limits.write_stall, activity.share()));
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut idle = pin!(activity.idle_for_too_long(limits.first_request, limits.idle));
     let mut shutting_down = false;
@@ -189,6 +152,7 @@ async fn serve_connection(stream: TcpStream, app: Router, limits: ServeLimits, s
                 return;
             }
             () = &mut idle => return,
+            () = seat.leave.cancelled() => return,
             () = shutdown.cancelled(), if !shutting_down => {
                 shutting_down = true;
                 connection.as_mut().graceful_shutdown();

@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 use crate::decision::Engine;
 use crate::http::admission::Admission;
 use crate::http::links::Links;
+use crate::http::watch::DatabaseWatch;
 use crate::pictures::{Inspector, PictureStore};
 use crate::search;
 use crate::store::Store;
@@ -39,12 +40,16 @@ pub struct AppState {
     pub inspector: Arc<Inspector>,
     /// What clients may take of memory and processors.
     pub admission: Arc<Admission>,
+    /// Whether the database answers.
+    pub database: DatabaseWatch,
     /// Makes URLs.
     pub links: Arc<Links>,
     /// Wakes the jobs.
     pub wake: Wake,
     /// What `/metrics` shows.
     pub metrics: PrometheusHandle,
+    /// Whether metrics are served at an address of their own, and not beside the interface.
+    pub metrics_apart: bool,
 }
 
 impl AppState {

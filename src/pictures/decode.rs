@@ -18,6 +18,18 @@ const ANIMATION_PIXELS: u64 = 4 * PICTURE_PIXELS;
 /// decoder counts the picture alone.
 const PROGRESSIVE_PIXEL_BYTES: u64 = 9;
 
+/// Bytes of memory that decoding a cleaned file takes, at most.
+pub(super) fn memory(format: Format, bytes: &[u8]) -> Result<u64, PictureError> {
+    let (width, height) = reader(format, bytes).into_dimensions().map_err(fault)?;
+    let pixel = match format {
+        Format::Jpeg => PROGRESSIVE_PIXEL_BYTES,
+        Format::Png => MEMORY_BYTES / PICTURE_PIXELS,
+        // Frames of an animation are put together on a canvas of their own.
+        Format::Gif | Format::WebP => 2 * 4,
+    };
+    Ok((u64::from(width) * u64::from(height)).saturating_mul(pixel).min(MEMORY_BYTES))
+}
+
 /// Decodes a cleaned file and returns its width and height as stored.
 pub(super) fn decode(format: Format, bytes: &[u8]) -> Result<(u32, u32), PictureError> {
     let (width, height) = reader(format, bytes).into_dimensions().map_err(fault)?;

@@ -16,7 +16,7 @@ mod webp;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 pub use store::{PictureStore, PictureStoreError, S3Settings};
 
@@ -24,8 +24,10 @@ pub use store::{PictureStore, PictureStoreError, S3Settings};
 pub const PICTURE_BYTES: usize = 10 << 20;
 /// The most pixels a picture may have, width times height.
 pub const PICTURE_PIXELS: u64 = 50_000_000;
-/// Pictures decoded at one time: each may take [`decode::MEMORY_BYTES`] and a processor.
+/// Pictures looked at by one processor at a time.
 const DECODED_AT_ONCE: usize = 2;
+/// Memory for all pictures that are decoded at one time, in MiB: one of the greatest, or many small ones.
+const DECODING_MIB: usize = (decode::MEMORY_BYTES >> 20) as usize + 32;
 
 /// A picture that every browser shows, without anything but the picture in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,6 +84,18 @@ struct Cleaned {
 ///
 /// See [`PictureError`], in this order: size, format, content.
 pub fn inspect(bytes: Bytes) -> Result<Picture, PictureError> {
+    prepare(bytes)?.decode()
+}
+
+/// A picture taken apart and put together again, and not decoded yet.
+struct Prepared {
+    format: Format,
+    cleaned: Cleaned,
+    /// Bytes that decoding takes, at most.
+    memory: u64,
+}
+
+fn prepare(bytes: Bytes) -> Result<Prepared, PictureError> {
     if bytes.len() > PICTURE_BYTES {
         return Err(PictureError::TooLarge);
     }
@@ -93,24 +107,34 @@ pub fn inspect(bytes: Bytes) -> Result<Picture, PictureError> {
         Format::WebP => webp::clean(&bytes),
     }
     .map_err(|fault| PictureError::Unreadable(fault.to_owned()))?;
-    let (width, height) = decode::decode(format, &cleaned.bytes)?;
-    let (width, height) = if orientation::turns(cleaned.orientation) { (height, width) } else { (width, height) };
-    Ok(Picture { content_type: format.content_type(), width, height, bytes: cleaned.bytes.into() })
+    let memory = decode::memory(format, &cleaned.bytes)?;
+    Ok(Prepared { format, cleaned, memory })
+}
+
+impl Prepared {
+    fn decode(self) -> Result<Picture, PictureError> {
+        let Prepared { format, cleaned, .. } = self;
+        let (width, height) = decode::decode(format, &cleaned.bytes)?;
+        let (width, height) = if orientation::turns(cleaned.orientation) { (height, width) } else { (width, height) };
+        Ok(Picture { content_type: format.content_type(), width, height, bytes: cleaned.bytes.into() })
+    }
 }
 
 /// [`inspect`] for asynchronous callers, on threads made for work that blocks, a few pictures at a time.
 #[derive(Debug, Clone)]
 pub struct Inspector {
-    permits: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
 }
 
 impl Inspector {
     /// One for the whole service.
     pub fn new() -> Inspector {
-        Inspector { permits: Arc::new(Semaphore::new(DECODED_AT_ONCE)) }
+        Inspector { turns: Arc::new(Semaphore::new(DECODED_AT_ONCE)), memory: Arc::new(Semaphore::new(DECODING_MIB)) }
     }
 
-    /// Waits for its turn and inspects. The work goes on, and keeps its turn, when the caller has given up.
+    /// Waits for its turn, and for the memory that decoding takes, and inspects. The work goes on, and keeps both, when
+    /// the caller has given up.
     ///
     /// # Errors
     ///
@@ -119,12 +143,23 @@ impl Inspector {
         if bytes.len() > PICTURE_BYTES {
             return Err(PictureError::TooLarge);
         }
-        let permit = Arc::clone(&self.permits).acquire_owned().await;
-        let work = move || {
-            let _permit = permit;
-            inspect(bytes)
+        let prepared = self.turn(None, move || prepare(bytes)).await?;
+        let mebibytes = prepared.memory.div_ceil(1 << 20).min(DECODING_MIB as u64) as u32;
+        let memory = Arc::clone(&self.memory).acquire_many_owned(mebibytes).await.ok();
+        self.turn(memory, move || prepared.decode()).await
+    }
+
+    async fn turn<T: Send + 'static>(
+        &self,
+        memory: Option<OwnedSemaphorePermit>,
+        compute: impl FnOnce() -> Result<T, PictureError> + Send + 'static,
+    ) -> Result<T, PictureError> {
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        let compute = move || {
+            let _held = (turn, memory);
+            compute()
         };
-        match tokio::task::spawn_blocking(work).await {
+        match tokio::task::spawn_blocking(compute).await {
             Ok(outcome) => outcome,
             Err(error) => {
                 tracing::error!(%error, "a picture's decoder failed");

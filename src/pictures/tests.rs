@@ -306,3 +306,35 @@ async fn pictures_are_inspected_off_the_runtime() {
     let large = Bytes::from(vec![0; PICTURE_BYTES + 1]);
     assert_eq!(inspector.inspect(large).await, Err(PictureError::TooLarge));
 }
+
+#[test]
+fn the_memory_that_a_picture_takes_is_known_before_it_is_decoded() {
+    let png = |width, height| {
+        let mut bytes = Vec::new();
+        let picture = image::DynamicImage::new_luma8(width, height);
+        picture.write_to(&mut std::io::Cursor::new(&mut bytes), image::ImageFormat::Png).expect("a PNG");
+        prepare(bytes.into()).expect("a picture").memory
+    };
+    assert_eq!((png(10, 10), png(1_000, 100)), (800, 800_000));
+}
+
+#[tokio::test]
+async fn pictures_wait_for_memory_and_give_it_back_whatever_becomes_of_them() {
+    let inspector = Inspector::new();
+    let mut bytes = Vec::new();
+    let picture = image::DynamicImage::new_luma8(8, 8);
+    picture.write_to(&mut std::io::Cursor::new(&mut bytes), image::ImageFormat::Png).expect("a PNG");
+    let bytes = bytes::Bytes::from(bytes);
+    let all = Arc::clone(&inspector.memory).acquire_many_owned(DECODING_MIB as u32).await.expect("all memory");
+    let mut waiting = Box::pin(inspector.inspect(bytes.clone()));
+    let early = tokio::time::timeout(std::time::Duration::from_millis(50), waiting.as_mut()).await;
+    assert!(early.is_err(), "there is no memory");
+    drop(all);
+    waiting.await.expect("inspected");
+    let mut broken = bytes.to_vec();
+    let middle = broken.len() - 20;
+    broken[middle] ^= 0xff;
+    assert!(inspector.inspect(broken.into()).await.is_err());
+    assert_eq!(inspector.memory.available_permits(), DECODING_MIB);
+    assert_eq!(inspector.turns.available_permits(), DECODED_AT_ONCE);
+}

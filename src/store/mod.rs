@@ -16,6 +16,7 @@ pub mod pages;
 pub mod parked;
 pub mod pictures;
 pub mod products;
+pub mod pulse;
 pub mod quota;
 pub mod search;
 pub mod settings;

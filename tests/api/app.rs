@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use vat_classification::decision::Engine;
 use vat_classification::domain::access::{Level, Plan, TOKEN_RANDOM_BYTES, hash_token, write_token};
-use vat_classification::http::{Admission, AdmissionSettings, AppState, BASE_PATH, Links, Wake, router};
+use vat_classification::http::{Admission, AdmissionSettings, AppState, BASE_PATH, DatabaseWatch, Links, Wake, router};
 use vat_classification::jobs::auto_assignment;
 use vat_classification::pictures::{Inspector, PictureStore, S3Settings};
 use vat_classification::reference::Reference;
@@ -44,6 +44,8 @@ pub(crate) struct App {
     pub(crate) engine: Arc<Engine>,
     pub(crate) search: search::Engine,
     pub(crate) token: String,
+    /// What the service knows of its database.
+    pub(crate) watch: DatabaseWatch,
     router: Router,
     _database: TestDatabase,
     _files: tempfile::TempDir,
@@ -82,6 +84,10 @@ impl App {
     }
 
     pub(crate) async fn with_plan(plan: Plan) -> App {
+        App::with(plan, AdmissionSettings::default()).await
+    }
+
+    pub(crate) async fn with(plan: Plan, admission: AdmissionSettings) -> App {
         let database = database().await;
         let store = Store::connect(&database.url).await.expect("a connection");
         let files = tempfile::tempdir().expect("a directory");
@@ -95,6 +101,7 @@ impl App {
             pictures_s3_access_key_id: None,
             pictures_s3_secret_access_key: None,
         };
+        let watch = DatabaseWatch::default();
         let state = AppState {
             store: store.clone(),
             engine: ENGINE.clone(),
@@ -102,10 +109,12 @@ impl App {
             search_deadline: settings.deadline(),
             pictures: Arc::new(PictureStore::open(files.path(), &s3).expect("a picture store")),
             inspector: Arc::new(Inspector::new()),
-            admission: Admission::new(&AdmissionSettings::default()),
+            admission: Admission::new(&admission),
+            database: watch.clone(),
             links: Arc::new(Links::new(PUBLIC_URL)),
             wake: Wake::default(),
             metrics: PrometheusBuilder::new().build_recorder().handle(),
+            metrics_apart: false,
         };
         store.create_account("shop", plan).await.expect("an account");
         let router = router(state);
@@ -114,6 +123,7 @@ impl App {
             engine: ENGINE.clone(),
             search,
             token: String::new(),
+            watch,
             router,
             _database: database,
             _files: files,

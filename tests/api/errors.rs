@@ -3,6 +3,8 @@
 use axum::body::Body;
 use axum::http::{Request, header};
 use serde_json::json;
+use vat_classification::domain::access::{Level, Plan};
+use vat_classification::http::AdmissionSettings;
 use vat_classification::http::BASE_PATH;
 
 use crate::app::App;
@@ -122,4 +124,88 @@ async fn a_parameter_that_an_operation_does_not_know_is_refused_by_every_operati
     let typo = app.get("/products/global?productIDs=x").await.expect(400);
     let message = typo.body["message"].as_str().expect("a message");
     assert!(message.contains("productIDs") && message.contains("productIds, filterCriteria"), "{message}");
+}
+
+#[tokio::test]
+async fn a_body_of_a_million_small_values_is_refused_for_every_level() {
+    let app = App::start().await;
+    let token = app.token("shop", "reader", Level::Read).await;
+    let objects = format!("{{\"a\":[{}1]}}", "{\"\":0},".repeat(1 << 20));
+    for (method, path) in [("POST", "/classifications"), ("POST", "/products/global")] {
+        let token = if path == "/classifications" { &token } else { &app.token };
+        let answer = app.raw(token, method, path, "application/json", Body::from(objects.clone())).await;
+        assert_eq!(answer.status, 413, "{}", answer.body);
+    }
+    let path = "/assignments/TARIC?assignmentAction=DENY";
+    let large = format!("{{\"products\":[]{}}}", " ".repeat(2 << 20));
+    app.raw(&app.token, "PATCH", path, "application/json", Body::from(large)).await.expect(413);
+}
+
+#[tokio::test]
+async fn an_integer_may_be_written_with_a_fraction_of_nothing() {
+    let app = App::start().await;
+    let written = "{\"a\":{\"productDetails\":{},\"shopIds\":[1252.0, 7]}}";
+    let answer = app.raw(&app.token, "POST", "/products/global", "application/json", Body::from(written)).await;
+    answer.expect(201);
+    assert_eq!(app.get("/products/global/a").await.expect(200).body["shopIds"], json!([1252, 7]));
+    let patch = "{\"shopIds\":[8.0]}";
+    let path = "/products/global?productId=a&currentVersion=1";
+    app.raw(&app.token, "PATCH", path, "application/json", Body::from(patch)).await.expect(200);
+}
+
+#[tokio::test]
+async fn while_the_database_is_away_requests_are_answered_503_and_health_tells() {
+    let app = App::start().await;
+    app.create(&[("a", "Kaffee")]).await;
+    let mut blocker = app.store.pool().begin().await.expect("a transaction");
+    sqlx::query("select from products for update").execute(&mut *blocker).await.expect("locked");
+    let path = "/products/global?productId=a&currentVersion=1";
+    let write = app.patch(path, json!({"shopIds": [1]}));
+    let away = async {
+        // The write waits for the lock by now or will; either way it ends when the database is noted as away.
+        tokio::task::yield_now().await;
+        app.watch.note(false);
+    };
+    let (answer, ()) = tokio::join!(write, away);
+    let answer = answer.expect(503);
+    assert_eq!(answer.body["code"], "ServiceUnavailable");
+    assert!(answer.headers.contains_key(header::RETRY_AFTER));
+    app.get("/usage").await.expect(503);
+    for (path, status) in [("/health/live", 200), ("/health/ready", 503), ("/metrics", 200)] {
+        let request = Request::builder().uri(path).body(Body::empty()).expect("a request");
+        app.send(request).await.expect(status);
+    }
+    app.watch.note(true);
+    drop(blocker);
+    app.patch(path, json!({"shopIds": [2]})).await.expect(200);
+}
+
+#[tokio::test]
+async fn every_answer_to_an_account_tells_its_rate() {
+    let app = App::start().await;
+    let left = |answer: &crate::app::Answer| -> (u64, u64, u64) {
+        let number = |name: &str| answer.headers[name].to_str().expect("text").parse().expect("a number");
+        (number("ratelimit-limit"), number("ratelimit-remaining"), number("ratelimit-reset"))
+    };
+    let first = left(&app.get("/usage").await.expect(200));
+    let second = left(&app.get("/products/global/none").await.expect(404));
+    assert_eq!(first.0, second.0);
+    assert!(second.1 < first.1 || second.2 > first.2, "{first:?} {second:?}");
+    assert!((1..=60).contains(&second.2));
+}
+
+#[tokio::test]
+async fn an_account_beyond_its_rate_is_refused_and_another_is_not() {
+    let settings = AdmissionSettings { rate_requests_per_minute: 3, ..AdmissionSettings::default() };
+    let app = App::with(Plan::Unlimited, settings).await;
+    app.store.create_account("other", Plan::Unlimited).await.expect("an account");
+    let other = app.token("other", "eve", Level::Read).await;
+    for _ in 0..3 {
+        app.get("/usage").await.expect(200);
+    }
+    let refused = app.get("/usage").await.expect(429);
+    assert_eq!(refused.body["code"], "RATE_LIMITED");
+    assert_eq!(refused.headers["ratelimit-remaining"], "0");
+    assert!(refused.headers.contains_key(header::RETRY_AFTER));
+    app.raw(&other, "GET", "/usage", "", Body::empty()).await.expect(200);
 }

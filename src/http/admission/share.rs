@@ -8,6 +8,7 @@ use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::rate::Rate;
 use super::turnstile::Turnstile;
 
 /// A permit of the account's share and one of the whole.
@@ -18,6 +19,8 @@ pub(super) type Held = [OwnedSemaphorePermit; 2];
 pub(super) struct Share {
     pub(super) requests: Turnstile,
     pub(super) work: Turnstile,
+    pub(super) searches: Turnstile,
+    pub(super) rate: Rate,
     pub(super) bytes: Arc<Semaphore>,
     /// All permits of `bytes`.
     pub(super) budget: usize,

@@ -6,7 +6,8 @@ use super::*;
 const SHORT: Duration = Duration::from_millis(20);
 
 fn small() -> Arc<Admission> {
-    Admission::with_wait(&AdmissionSettings { max_requests: 4, request_memory_mib: 64 }, SHORT)
+    let settings = AdmissionSettings { max_requests: 4, request_memory_mib: 64, ..AdmissionSettings::default() };
+    Admission::with_wait(&settings, SHORT)
 }
 
 fn is_refused<T>(outcome: Result<T, ApiError>) -> bool {

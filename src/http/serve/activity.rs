@@ -1,8 +1,9 @@
-//! Whether anything goes on on a connection.
+//! Whether anything goes on on a connection, and for whom it waits.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
@@ -10,19 +11,49 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::watch;
 
 /// Counts the requests under way on one connection.
+#[derive(Debug)]
 pub(super) struct Activity {
-    state: watch::Sender<State>,
+    state: Arc<watch::Sender<State>>,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug)]
 struct State {
     begun: bool,
     under_way: usize,
+    /// Requests among them whose body is still to come.
+    receiving: usize,
+    /// When the present state of waiting began: for a request, or for the rest of one.
+    since: Instant,
+    /// Since when the peer takes none of the bytes that wait for it.
+    stalled: Option<Instant>,
+}
+
+/// For whose turn it is on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Waiting {
+    /// For the peer's next request, since then.
+    Idle(Instant),
+    /// For the rest of a request, or for the peer to take an answer, since then.
+    Slow(Instant),
+}
+
+impl Waiting {
+    /// Since when.
+    pub(super) fn since(self) -> Instant {
+        match self {
+            Waiting::Idle(since) | Waiting::Slow(since) => since,
+        }
+    }
 }
 
 /// One request under way, until dropped.
 pub(super) struct UnderWay {
-    state: watch::Sender<State>,
+    state: Arc<watch::Sender<State>>,
+}
+
+/// A body that is still to come, until dropped.
+pub(super) struct Receiving {
+    state: Arc<watch::Sender<State>>,
 }
 
 /// A body that keeps its request under way until it is sent, or given up.
@@ -33,7 +64,13 @@ struct TrackedBody {
 
 impl Activity {
     pub(super) fn new() -> Activity {
-        Activity { state: watch::Sender::default() }
+        let state = State { begun: false, under_way: 0, receiving: 0, since: Instant::now(), stalled: None };
+        Activity { state: Arc::new(watch::Sender::new(state)) }
+    }
+
+    /// Another handle to the same.
+    pub(super) fn share(&self) -> Activity {
+        Activity { state: Arc::clone(&self.state) }
     }
 
     /// Marks the beginning of a request.
@@ -41,8 +78,34 @@ impl Activity {
         self.state.send_modify(|state| {
             state.begun = true;
             state.under_way += 1;
+            state.since = Instant::now();
         });
-        UnderWay { state: self.state.clone() }
+        UnderWay { state: Arc::clone(&self.state) }
+    }
+
+    /// Marks that the body of a request is still to come.
+    pub(super) fn receive(&self) -> Receiving {
+        self.state.send_modify(|state| state.receiving += 1);
+        Receiving { state: Arc::clone(&self.state) }
+    }
+
+    /// Notes since when the peer takes nothing.
+    pub(super) fn stall(&self, since: Option<Instant>) {
+        self.state.send_if_modified(|state| {
+            state.stalled = since;
+            false
+        });
+    }
+
+    /// Whether it is the peer's turn, and since when; none while the service is at work.
+    pub(super) fn waiting(&self) -> Option<Waiting> {
+        let state = *self.state.borrow();
+        match (state.under_way, state.stalled) {
+            (0, _) => Some(Waiting::Idle(state.since)),
+            (_, Some(since)) => Some(Waiting::Slow(since)),
+            _ if state.receiving > 0 => Some(Waiting::Slow(state.since)),
+            _ => None,
+        }
     }
 
     /// Returns when no request has begun after `first`, or, later on, none has been under way for `idle`.
@@ -70,7 +133,16 @@ impl UnderWay {
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.state.send_modify(|state| state.under_way -= 1);
+        self.state.send_modify(|state| {
+            state.under_way -= 1;
+            state.since = Instant::now();
+        });
+    }
+}
+
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        self.state.send_modify(|state| state.receiving -= 1);
     }
 }
 

@@ -10,6 +10,8 @@ use axum::body::{Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
+use super::activity::Receiving;
+
 /// The least rate at which a body must arrive.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
@@ -43,13 +45,15 @@ pub(super) struct Paced<B> {
     pace: Pace,
     began: Instant,
     received: u64,
+    /// Kept while there is more to come.
+    receiving: Option<Receiving>,
     /// Set while the sender is waited for.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl<B> Paced<B> {
-    pub(super) fn new(body: B, pace: Pace) -> Paced<B> {
-        Paced { body, pace, began: Instant::now(), received: 0, deadline: None }
+    pub(super) fn new(body: B, pace: Pace, receiving: Option<Receiving>) -> Paced<B> {
+        Paced { body, pace, began: Instant::now(), received: 0, receiving, deadline: None }
     }
 
     /// Until when more must have arrived.
@@ -75,6 +79,9 @@ where
             this.deadline = None;
             if let Some(Ok(frame)) = &frame {
                 this.received += frame.data_ref().map_or(0, |data| data.len() as u64);
+            }
+            if !matches!(frame, Some(Ok(_))) || this.body.is_end_stream() {
+                this.receiving = None;
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }

@@ -8,24 +8,33 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use super::activity::Activity;
+
 /// Wraps a stream; reading is not touched.
 pub(super) struct StalledWrites<S> {
     stream: S,
     limit: Duration,
+    /// Told when the peer takes nothing, and when it takes something again.
+    activity: Activity,
     /// Set while a write waits for the peer.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> StalledWrites<S> {
-    pub(super) fn new(stream: S, limit: Duration) -> StalledWrites<S> {
-        StalledWrites { stream, limit, deadline: None }
+    pub(super) fn new(stream: S, limit: Duration, activity: Activity) -> StalledWrites<S> {
+        StalledWrites { stream, limit, activity, deadline: None }
     }
 
     /// Passes on the outcome of a write, or fails when none has come through within the limit.
     fn judge<T>(&mut self, outcome: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if outcome.is_ready() {
-            self.deadline = None;
+            if self.deadline.take().is_some() {
+                self.activity.stall(None);
+            }
             return outcome;
+        }
+        if self.deadline.is_none() {
+            self.activity.stall(Some(std::time::Instant::now()));
         }
         let limit = self.limit;
         let deadline = self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + limit)));

@@ -1,10 +1,11 @@
 //! Real sockets. Where a limit is to pass it is short and all others are out of reach, so that an end has one cause.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use axum::routing::get;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinHandle;
 
 use super::*;
@@ -16,7 +17,17 @@ const SHORT: Duration = Duration::from_millis(20);
 fn out_of_reach() -> ServeLimits {
     let never = Duration::from_secs(3_600);
     let pace = Pace { grace: never, bytes_per_second: 1 };
-    ServeLimits { connections: CONNECTIONS, first_request: never, idle: never, pace, write_stall: never, drain: never }
+    ServeLimits {
+        connections: 512,
+        per_peer: 512,
+        patience: Duration::ZERO,
+        trusted: vec![],
+        first_request: never,
+        idle: never,
+        pace,
+        write_stall: never,
+        drain: never,
+    }
 }
 
 struct Running {
@@ -158,22 +169,51 @@ async fn a_request_that_does_not_finish_is_cut_when_the_time_to_drain_is_over() 
 }
 
 #[tokio::test]
-async fn a_connection_too_many_waits_until_another_ends() {
+async fn a_connection_too_many_waits_while_others_are_served_and_takes_the_place_of_one_that_lies_idle() {
     let (app, mut told, release) = waiting();
-    let running = Running::start(app, ServeLimits { connections: 1, ..out_of_reach() }).await;
+    // Long enough for a request to come in, and short enough to wait for.
+    let patience = Duration::from_millis(500);
+    let running = Running::start(app, ServeLimits { connections: 1, patience, ..out_of_reach() }).await;
     let mut first = running.connect().await;
     send(&mut first, REQUEST).await;
     told.recv().await.expect("the first is in");
     let mut second = running.connect().await;
     send(&mut second, REQUEST).await;
+    tokio::time::sleep(SHORT).await;
+    assert!(told.try_recv().is_err(), "the second is not in while the first is served");
     release.add_permits(1);
     answer(&mut first, "done").await;
-    assert!(told.try_recv().is_err(), "the second is not in while the first is connected");
-    drop(first);
     told.recv().await.expect("the second is in");
+    assert!(is_closed(&mut first).await, "the first lay idle");
     release.add_permits(1);
     answer(&mut second, "done").await;
     assert_eq!(running.stop().await.accepted, 2);
+}
+
+#[tokio::test]
+async fn a_client_is_served_whatever_others_hold_open() {
+    const LIMIT: usize = 64;
+    let app = Router::new().route("/", get(|| async { "hello" }).post(|body: String| async move { body }));
+    for beginning in [
+        "",
+        "GET / HT",
+        REQUEST,
+        "POST / HTTP/1.1\r\nhost: test\r\ncontent-length: 100\r\n\r\nx",
+        "POST / HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n1\r\nx\r\n",
+    ] {
+        let running = Running::start(app.clone(), ServeLimits { connections: LIMIT, ..out_of_reach() }).await;
+        let mut held = Vec::new();
+        for _ in 0..4 * LIMIT {
+            let mut stream = running.connect().await;
+            send(&mut stream, beginning).await;
+            held.push(stream);
+        }
+        let mut client = running.connect().await;
+        send(&mut client, REQUEST).await;
+        let answered = tokio::time::timeout(Duration::from_secs(5), answer(&mut client, "hello")).await;
+        assert!(answered.is_ok(), "no answer beside {beginning:?}");
+        running.task.abort();
+    }
 }
 
 #[tokio::test]
@@ -202,10 +242,10 @@ async fn a_body_that_arrives_too_slowly_ends_with_an_error_that_says_so() {
     let pace = Pace { grace: SHORT, bytes_per_second: 1 << 30 };
     let slow = futures::stream::once(async { Ok::<_, io::Error>(axum::body::Bytes::from("x")) })
         .chain(futures::stream::pending());
-    let body = Body::new(Paced::new(Body::from_stream(slow), pace));
+    let body = Body::new(Paced::new(Body::from_stream(slow), pace, None));
     let error = axum::body::to_bytes(body, usize::MAX).await.expect_err("too slow");
     assert!(is_too_slow(&error), "{error:?}");
-    let quick = Body::new(Paced::new(Body::from("all at once"), pace));
+    let quick = Body::new(Paced::new(Body::from("all at once"), pace, None));
     assert_eq!(axum::body::to_bytes(quick, usize::MAX).await.expect("a body"), "all at once");
     assert!(!is_too_slow(&io::Error::other("another")));
 }
@@ -213,7 +253,7 @@ async fn a_body_that_arrives_too_slowly_ends_with_an_error_that_says_so() {
 #[tokio::test]
 async fn a_peer_that_reads_nothing_is_cut() {
     let (here, _there) = tokio::io::duplex(16);
-    let mut stream = StalledWrites::new(here, SHORT);
+    let mut stream = StalledWrites::new(here, SHORT, Activity::new());
     let began = std::time::Instant::now();
     let error = stream.write_all(&[0; 64]).await.expect_err("nobody reads");
     assert_eq!(error.kind(), io::ErrorKind::TimedOut);
