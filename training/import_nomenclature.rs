@@ -51,6 +51,9 @@ pub(crate) struct Args {
     /// Skips and counts rows that cannot be read, instead of giving up.
     #[arg(long)]
     pub(crate) skip_bad_rows: bool,
+    /// Writes codes, days and successors alone, without the texts of the authority: the form of the lists that ship.
+    #[arg(long)]
+    pub(crate) facts_only: bool,
     /// The day of the list; codes that it no longer has ended the day before. Today unless given.
     #[arg(long)]
     pub(crate) date: Option<NaiveDate>,
@@ -93,7 +96,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
     let before = read_old(&target, args.taxonomy)?;
     let ends = list.ends_others();
     let merged = merge::merge(before, list.finish(), ends, date);
-    let text = merge::to_text(&merged.lines);
+    let text = if args.facts_only { merge::to_facts(&merged.lines) } else { merge::to_text(&merged.lines) };
     let mut faults = Vec::new();
     parse_national(&target.display().to_string(), &text, args.taxonomy, &mut faults);
     if let Some(fault) = faults.first() {

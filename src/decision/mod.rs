@@ -16,6 +16,7 @@ use crate::classify::{
 use crate::domain::assignment::{Status, Strategy};
 use crate::domain::customs_codes::{self, CodeEvidence};
 use crate::domain::languages;
+use crate::domain::nomenclature::Nomenclature;
 use crate::domain::sides;
 use crate::domain::{ClassCode, Details, Precision, ProductClass, Segment, Taxonomy};
 use crate::reference::Reference;
@@ -30,6 +31,8 @@ const SUBHEADING_DIGITS: usize = 6;
 
 /// Fewest digits of a class that is assigned.
 const HEADING_DIGITS: usize = 4;
+/// Most lines named where a code is none of them.
+pub const MAX_LINES_NAMED: usize = 20;
 
 /// Most rows of the corpus that are told for a candidate.
 pub const MAX_SIMILAR_ROWS: usize = 3;
@@ -88,6 +91,24 @@ pub struct Engine {
     model_path: PathBuf,
     classifier: ArcSwap<Classifier>,
     reference: Arc<Reference>,
+}
+
+/// Says that a code is no class, and which classes lie where it seems to belong.
+fn unlisted(nomenclature: &Nomenclature, code: ClassCode) -> String {
+    let taxonomy = nomenclature.taxonomy();
+    let Some(above) = nomenclature.longest_listed(code) else { return format!("{code} is no class of {taxonomy}") };
+    let below: Vec<String> = nomenclature.children(above).into_iter().map(|(line, _)| line.to_string()).collect();
+    match below.len() {
+        0 => format!("{code} is no class of {taxonomy}; {above} is, and nothing lies below it"),
+        all if all > MAX_LINES_NAMED => {
+            let named = below[..MAX_LINES_NAMED].join(", ");
+            format!(
+                "{code} is no class of {taxonomy}; below {above} there are {named} and {} more",
+                all - MAX_LINES_NAMED
+            )
+        }
+        _ => format!("{code} is no class of {taxonomy}; below {above} there are {}", below.join(", ")),
+    }
 }
 
 /// What the classifier reads of a product: its German and English texts.
@@ -216,7 +237,7 @@ impl Engine {
     pub fn class(&self, taxonomy: Taxonomy, sent: ProductClass) -> Result<ProductClass, String> {
         let nomenclature = self.reference.nomenclature(taxonomy);
         let known = nomenclature.canonical(sent.code).filter(|code| nomenclature.contains(*code));
-        let code = known.ok_or_else(|| format!("{} is no class of {taxonomy}", sent.code))?;
+        let code = known.ok_or_else(|| unlisted(nomenclature, sent.code))?;
         if sent.segment != Segment::PLAIN && !self.reference.vat.defines_segment(taxonomy, code, sent.segment) {
             return Err(format!("the class {code} of {taxonomy} has no segment {}", sent.segment));
         }

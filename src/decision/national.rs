@@ -34,8 +34,10 @@ impl Words {
         let mut named = code;
         while named.digits() < digits {
             let lines = list.children(named).into_iter().take(MAX_LINES);
+            // What has no label of its own cannot be told from its neighbours by words.
+            let labelled = lines.filter_map(|(line, _)| Some((line, list.own_labels(line)?)));
             let mut shares: Vec<(f32, ClassCode)> =
-                lines.map(|(line, labels)| (self.share(classifier, labels), line)).collect();
+                labelled.map(|(line, labels)| (self.share(classifier, labels), line)).collect();
             shares.sort_by(|a, b| b.0.total_cmp(&a.0));
             let beside = shares.get(1).map_or(0.0, |(share, _)| *share);
             match shares.first() {

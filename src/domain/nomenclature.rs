@@ -8,7 +8,9 @@ mod search;
 
 use chrono::NaiveDate;
 
-pub use build::{Builder, HarmonizedRow, NationalRow, parse_harmonized, parse_national, parse_successors};
+pub use build::{
+    Builder, LabelledRow, NationalRow, parse_harmonized, parse_line_labels, parse_national, parse_successors,
+};
 pub use search::Hit;
 
 use crate::domain::{ClassCode, Taxonomy};
@@ -76,6 +78,8 @@ pub struct Nomenclature {
     folded: Vec<Box<str>>,
     /// Ended codes by key, with their successors.
     outdated: Vec<(u64, Option<ClassCode>)>,
+    /// Whether a national list is part of the table: a code that it lacks then does not exist.
+    national: bool,
 }
 
 /// One listed code.
@@ -106,8 +110,8 @@ impl Nomenclature {
         self.lines.is_empty()
     }
 
-    /// Whether a product may be given this class: its code is listed, or extends a listed code that has no listed
-    /// children, up to the taxonomy's width.
+    /// Whether a product may be given this class: its code is listed. Without a national list, which alone knows them,
+    /// also whatever extends a listed code that has no listed children, up to the taxonomy's width.
     pub fn contains(&self, code: ClassCode) -> bool {
         code.digits() <= self.taxonomy.width()
             && self.longest_prefix(code).is_some_and(|index| self.names(code, index).is_some())
@@ -145,6 +149,18 @@ impl Nomenclature {
     pub fn labels(&self, code: ClassCode) -> Option<Labels<'_>> {
         let index = self.longest_prefix(code)?;
         self.names(code, index).map(|()| self.labels_at(index))
+    }
+
+    /// The labels of a listed code that it has for itself; none where it is called as what it belongs to.
+    pub fn own_labels(&self, code: ClassCode) -> Option<Labels<'_>> {
+        let index = self.index_of(code)?;
+        let inherited = self.parent_of(index).is_some_and(|parent| self.lines[parent].texts == self.lines[index].texts);
+        (!inherited).then(|| self.labels_at(index))
+    }
+
+    /// The listed code that is the longest beginning of the digits.
+    pub fn longest_listed(&self, digits: ClassCode) -> Option<ClassCode> {
+        self.longest_prefix(digits).map(|index| self.lines[index].code)
     }
 
     /// What is known about a listed code.
@@ -215,9 +231,14 @@ impl Nomenclature {
         self.lines[index].end as usize == index + 1
     }
 
+    /// Whether digits below the line at the index may be a class of which nothing is known.
+    fn may_extend(&self, index: usize) -> bool {
+        !self.national && self.is_leaf(index)
+    }
+
     /// Whether the line at the index, the longest listed prefix of the code, makes the code a class.
     fn names(&self, code: ClassCode, index: usize) -> Option<()> {
-        (self.lines[index].code.digits() == code.digits() || self.is_leaf(index)).then_some(())
+        (self.lines[index].code.digits() == code.digits() || self.may_extend(index)).then_some(())
     }
 
     /// The class that the digits name, of which the line at the index is the longest listed prefix.
@@ -226,7 +247,7 @@ impl Nomenclature {
         if digits.as_str()[listed.digits()..].bytes().all(|digit| digit == b'0') {
             return Some((listed, Via::Listed));
         }
-        self.is_leaf(index).then(|| (without_zero_pairs(digits), Via::Extension))
+        self.may_extend(index).then(|| (without_zero_pairs(digits), Via::Extension))
     }
 
     fn chapter_range(&self, key: u64) -> (usize, usize) {

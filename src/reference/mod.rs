@@ -8,6 +8,7 @@
 //! taxonomy/successors.tsv          ended codes and what took their place (may be absent)
 //! taxonomy/national/TAXONOMY.tsv   a national list, as `training import-nomenclature` writes it (may be absent)
 //! taxonomy/manifest.tsv            how many rows each file of taxonomy/ has at least (may be absent)
+//! taxonomy/lines/TAXONOMY/NN.tsv   our labels of its lines (may be absent); UKGT has those of TARIC, from which it grew
 //! vat/sides.tsv                    the sides of partial rules: two digits, German name, English name
 //! vat/CC.tsv                       the rates and rules of a country
 //! vat/territories/CODE.tsv         a territory with rates or borders of its own (may be absent)
@@ -24,7 +25,7 @@ use chrono::NaiveDate;
 
 use crate::domain::file_fault::FileFault;
 use crate::domain::nomenclature::{
-    Builder, HarmonizedRow, Nomenclature, parse_harmonized, parse_national, parse_successors,
+    Builder, LabelledRow, Nomenclature, parse_harmonized, parse_line_labels, parse_national, parse_successors,
 };
 use crate::domain::vat::{CountryRules, VatRules, parse_country, parse_sides};
 use crate::domain::{ClassCode, Taxonomy};
@@ -106,6 +107,9 @@ impl Reference {
             if path.exists() {
                 let national = parse_national(&name(dir, &path), &read(&path)?, taxonomy, &mut faults);
                 builder.national(national);
+                for (file, rows) in line_labels(dir, taxonomy, &mut faults)? {
+                    builder.labels(&file, &rows, &mut faults);
+                }
             }
             Ok(builder.build("taxonomy", &mut faults))
         };
@@ -134,7 +138,7 @@ impl Reference {
 
 /// The part that the three taxonomies share.
 struct Harmonized {
-    chapters: Vec<(String, Vec<HarmonizedRow>)>,
+    chapters: Vec<(String, Vec<LabelledRow>)>,
     successors: Vec<(ClassCode, ClassCode)>,
 }
 
@@ -157,6 +161,27 @@ impl Harmonized {
         }
         Ok(loaded)
     }
+}
+
+/// Our labels of the lines of a national list, by file; none where nobody wrote any.
+fn line_labels(
+    dir: &Path,
+    taxonomy: Taxonomy,
+    faults: &mut Vec<FileFault>,
+) -> Result<Vec<(String, Vec<LabelledRow>)>, ReferenceError> {
+    // The eight digits of the United Kingdom are those of the Combined Nomenclature that it left.
+    let written_for = if taxonomy == Taxonomy::Ukgt { Taxonomy::Taric } else { taxonomy };
+    let folder = dir.join("taxonomy").join("lines").join(written_for.to_string());
+    if !folder.exists() {
+        return Ok(Vec::new());
+    }
+    let mut labels = Vec::new();
+    for path in files_in(&folder)? {
+        let file = name(dir, &path);
+        let rows = parse_line_labels(&file, &read(&path)?, faults);
+        labels.push((file, rows));
+    }
+    Ok(labels)
 }
 
 fn load_vat(dir: &Path, faults: &mut Vec<FileFault>) -> Result<VatRules, ReferenceError> {

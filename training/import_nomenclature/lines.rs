@@ -66,6 +66,8 @@ pub(super) struct Lines {
     /// Texts between codes, whose line is still to come.
     headings: Vec<Line>,
     whole: bool,
+    /// Whether a file tells by indents or parents what lies below what; otherwise the digits do.
+    tells_depth: bool,
     pub(super) read: usize,
     pub(super) faults: Vec<BadRow>,
 }
@@ -78,6 +80,7 @@ impl Lines {
             lines: BTreeMap::new(),
             headings: Vec::new(),
             whole: false,
+            tells_depth: false,
             read: 0,
             faults: Vec::new(),
         }
@@ -96,6 +99,7 @@ impl Lines {
     pub(super) fn columns(&mut self, file: &str, header: &[String]) -> anyhow::Result<Columns> {
         let columns = Columns::find(file, header, self.language)?;
         self.whole |= columns.is_of_whole_list();
+        self.tells_depth |= columns.indent.is_some() || columns.parent.is_some();
         Ok(columns)
     }
 
@@ -150,6 +154,7 @@ impl Lines {
 
     /// The lines in order, with parents, declarable lines, and the headings between lines put before the texts.
     pub(super) fn finish(self) -> Vec<Line> {
+        let tells_depth = self.tells_depth;
         let mut lines: Vec<Line> = self.lines.into_values().collect();
         // A list that names parents is believed; without a parent the indent decides.
         let places: HashMap<String, usize> =
@@ -164,7 +169,8 @@ impl Lines {
             }
             let depth = lines[index].depth;
             let is_above = |known: &usize| {
-                lines[*known].depth < depth && lines[index].code.get(..2) == lines[*known].code.get(..2)
+                let shared = if tells_depth { 2 } else { lines[*known].code.len() };
+                lines[*known].depth < depth && lines[index].code.get(..shared) == lines[*known].code.get(..shared)
             };
             open.truncate(open.iter().take_while(|known| is_above(known)).count());
             above.push(named.or_else(|| open.last().copied()));

@@ -6,6 +6,13 @@ use chrono::{Days, NaiveDate};
 
 use super::lines::{Line, PRODUCT_LINE};
 
+/// Digits that the Harmonized System has at most.
+const HARMONIZED_DIGITS: usize = 6;
+
+/// Chapters of national lists whose codes stand for consignments (plants in parts, provisions, returned goods), never for
+/// a product.
+const CHAPTERS_OF_CONSIGNMENTS: [&str; 2] = ["98", "99"];
+
 /// A merged list, and how it differs from the old one.
 pub(super) struct Merged {
     pub(super) lines: Vec<Line>,
@@ -115,11 +122,36 @@ pub(super) fn to_text(lines: &[Line]) -> String {
     text
 }
 
-/// Reads what [`to_text`] wrote; lines of another shape, which the caller has ruled out, are left out.
+/// The facts of the product lines as a file: no text, and no line that only groups others. Lines that the Harmonized
+/// System has and under which nothing is declared say nothing more, and are left out.
+pub(super) fn to_facts(lines: &[Line]) -> String {
+    let mut text = String::from("# code\tdeclarable\tfirst day\tlast day\tsuccessor\n");
+    let says_more = |line: &&Line| {
+        let goods = !CHAPTERS_OF_CONSIGNMENTS.iter().any(|chapter| line.code.starts_with(chapter));
+        goods && line.suffix == PRODUCT_LINE && (line.declarable || line.code.len() > HARMONIZED_DIGITS)
+    };
+    for line in lines.iter().filter(says_more) {
+        let date = |date: Option<NaiveDate>| date.map_or_else(String::new, |date| date.to_string());
+        // A heading that nothing divides is declared as its only subheading, whose last digits are zeros.
+        let code = if line.declarable { format!("{:0<HARMONIZED_DIGITS$}", line.code) } else { line.code.clone() };
+        let declarable = u8::from(line.declarable).to_string();
+        let cells = [code, declarable, date(line.from), date(line.to), line.successor.clone()];
+        text.push_str(&cells.join("\t"));
+        text.push('\n');
+    }
+    text
+}
+
+/// Reads what [`to_text`] or [`to_facts`] wrote; lines of another shape, which the caller has ruled out, are left out.
 pub(super) fn from_text(text: &str) -> Vec<Line> {
     let read = |content: &str| {
         let cells: Vec<&str> = content.split('\t').collect();
-        let [code, suffix, depth, parent, declarable, from, to, successor, de, en] = cells[..] else { return None };
+        let [code, suffix, depth, parent, declarable, from, to, successor, de, en] = match cells[..] {
+            [code, declarable, from, to, successor] => {
+                [code, PRODUCT_LINE, "0", "", declarable, from, to, successor, "", ""]
+            }
+            _ => cells.try_into().ok()?,
+        };
         Some(Line {
             code: code.to_owned(),
             suffix: suffix.to_owned(),

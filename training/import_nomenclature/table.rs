@@ -63,17 +63,25 @@ pub(super) fn spreadsheet_day(days: f64) -> Option<NaiveDate> {
     SPREADSHEET_EPOCH.checked_add_days(Days::new(days as u64))
 }
 
-/// Rows of a text whose separator is the one that most often parts its first lines, where header and title are.
+/// Rows of a text. The separator is the one with which a header is found, and among several the one that parts the first
+/// lines most often: texts have commas too.
 fn separated(text: &str) -> anyhow::Result<Vec<Vec<String>>> {
     let most = |separator: &u8| {
         let count = |line: &str| line.bytes().filter(|byte| byte == separator).count();
         text.lines().take(MAX_TITLE_ROWS).map(count).max()
     };
-    let separator = [b',', b';', b'\t'].into_iter().max_by_key(most).unwrap_or(b',');
-    let mut reader =
+    let finds_header = |separator: &u8| {
+        let title = rows_by(text, *separator).take(MAX_TITLE_ROWS);
+        title.flatten().any(|row| row.len() >= MIN_COLUMNS && is_header(&row))
+    };
+    let best = [b',', b';', b'\t'].into_iter().max_by_key(|separator| (finds_header(separator), most(separator)));
+    rows_by(text, best.unwrap_or(b',')).collect()
+}
+
+fn rows_by(text: &str, separator: u8) -> impl Iterator<Item = anyhow::Result<Vec<String>>> {
+    let reader =
         csv::ReaderBuilder::new().has_headers(false).flexible(true).delimiter(separator).from_reader(text.as_bytes());
-    let rows = reader.records().map(|row| Ok(row?.iter().map(str::to_owned).collect()));
-    rows.collect()
+    reader.into_records().map(|row| Ok(row?.iter().map(str::to_owned).collect()))
 }
 
 /// UTF-8 with or without its mark, or else Windows-1252, in which older European files are written.

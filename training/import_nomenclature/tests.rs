@@ -28,7 +28,7 @@ impl World {
         let taxonomy_dir = self.dir.path().join("out");
         let date = NaiveDate::from_ymd_opt(2026, 11, 1);
         let target = national_file(&taxonomy_dir, taxonomy);
-        run(Args { taxonomy, lang, taxonomy_dir, skip_bad_rows: skip, date, files: paths })?;
+        run(Args { taxonomy, lang, taxonomy_dir, skip_bad_rows: skip, facts_only: false, date, files: paths })?;
         let text = fs::read_to_string(target).expect("a list");
         Ok(text.lines().skip(1).map(|line| line.replace('\t', "|")).collect::<Vec<_>>().join("\n"))
     }

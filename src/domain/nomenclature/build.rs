@@ -13,10 +13,10 @@ const MAX_LABEL_CHARS: usize = 200;
 /// Two leading digits are 00 to 99.
 const CHAPTERS: usize = 100;
 
-/// One code of the Harmonized System with our labels.
+/// One code with our labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HarmonizedRow {
-    /// 2, 4 or 6 digits.
+pub struct LabelledRow {
+    /// 2, 4 or 6 digits in the chapters of the Harmonized System, 8 or 10 in those of national lines.
     pub code: ClassCode,
     /// German label.
     pub de: String,
@@ -44,10 +44,19 @@ pub struct NationalRow {
 }
 
 /// Reads one chapter file: code, German and English label, tab between.
-pub fn parse_harmonized(file: &str, text: &str, faults: &mut Vec<FileFault>) -> Vec<HarmonizedRow> {
-    let mut rows: Vec<HarmonizedRow> = Vec::new();
+pub fn parse_harmonized(file: &str, text: &str, faults: &mut Vec<FileFault>) -> Vec<LabelledRow> {
+    parse_labelled(file, text, &[2, 4, 6], faults)
+}
+
+/// Reads our labels of national lines: code of 8 or 10 digits, German and English label, tab between.
+pub fn parse_line_labels(file: &str, text: &str, faults: &mut Vec<FileFault>) -> Vec<LabelledRow> {
+    parse_labelled(file, text, &[8, 10], faults)
+}
+
+fn parse_labelled(file: &str, text: &str, digits: &[usize], faults: &mut Vec<FileFault>) -> Vec<LabelledRow> {
+    let mut rows: Vec<LabelledRow> = Vec::new();
     for (line, content) in content_lines(text) {
-        match harmonized_row(content) {
+        match labelled_row(content, digits) {
             Ok(row) => rows.push(row),
             Err(message) => faults.push(FileFault::at(file, line, message)),
         }
@@ -55,7 +64,7 @@ pub fn parse_harmonized(file: &str, text: &str, faults: &mut Vec<FileFault>) -> 
     rows
 }
 
-fn harmonized_row(content: &str) -> Result<HarmonizedRow, String> {
+fn labelled_row(content: &str, digits: &[usize]) -> Result<LabelledRow, String> {
     let cells: Vec<&str> = content.split('\t').collect();
     let [code, de, en] = cells[..] else {
         return Err(format!(
@@ -64,8 +73,8 @@ fn harmonized_row(content: &str) -> Result<HarmonizedRow, String> {
         ));
     };
     let code = ClassCode::new(code)
-        .filter(|code| matches!(code.digits(), 2 | 4 | 6))
-        .ok_or_else(|| format!("`{code}` is not a code of 2, 4 or 6 digits"))?;
+        .filter(|code| digits.contains(&code.digits()))
+        .ok_or_else(|| format!("`{code}` is not a code of {digits:?} digits"))?;
     for (language, label) in [("German", de), ("English", en)] {
         if label.trim().is_empty() {
             return Err(format!("code {code} has no {language} label"));
@@ -74,7 +83,7 @@ fn harmonized_row(content: &str) -> Result<HarmonizedRow, String> {
             return Err(format!("the {language} label of {code} has more than {MAX_LABEL_CHARS} characters"));
         }
     }
-    Ok(HarmonizedRow { code, de: de.trim().to_owned(), en: en.trim().to_owned() })
+    Ok(LabelledRow { code, de: de.trim().to_owned(), en: en.trim().to_owned() })
 }
 
 /// Reads the list of ended codes: code and successor, tab between.
@@ -91,8 +100,11 @@ pub fn parse_successors(file: &str, text: &str, faults: &mut Vec<FileFault>) -> 
     pairs
 }
 
-/// Reads a national list: code, suffix, indent, parent, declarable, first day, last day, successor, German, English, with
-/// tabs between. Only product lines (suffix 80) become classes; the others carry headings between them.
+/// Reads a national list, in either of two forms, with tabs between:
+///
+/// - facts alone, as the lists that ship: code, declarable, first day, last day, successor;
+/// - with texts: code, suffix, indent, parent, declarable, first day, last day, successor, German, English. Only product
+///   lines (suffix 80) become classes; the others carry headings between them.
 pub fn parse_national(file: &str, text: &str, taxonomy: Taxonomy, faults: &mut Vec<FileFault>) -> Vec<NationalRow> {
     let mut rows = Vec::new();
     for (line, content) in content_lines(text) {
@@ -106,8 +118,12 @@ pub fn parse_national(file: &str, text: &str, taxonomy: Taxonomy, faults: &mut V
 
 fn national_row(content: &str, taxonomy: Taxonomy) -> Result<Option<NationalRow>, String> {
     let cells: Vec<&str> = content.split('\t').collect();
-    let [code, suffix, _indent, _parent, declarable, from, to, successor, de, en] = cells[..] else {
-        return Err(format!("expected 10 cells with tabs between, found {}", cells.len()));
+    let (code, suffix, declarable, from, to, successor, de, en) = match cells[..] {
+        [code, declarable, from, to, successor] => (code, "80", declarable, from, to, successor, "", ""),
+        [code, suffix, _indent, _parent, declarable, from, to, successor, de, en] => {
+            (code, suffix, declarable, from, to, successor, de, en)
+        }
+        _ => return Err(format!("expected 5 or 10 cells with tabs between, found {}", cells.len())),
     };
     if suffix != "80" {
         return Ok(None);
@@ -141,6 +157,8 @@ pub struct Builder {
     as_of: NaiveDate,
     rows: BTreeMap<u64, Row>,
     outdated: BTreeMap<u64, Option<ClassCode>>,
+    /// Whether a national list was added, so that a code it lacks does not exist.
+    national: bool,
 }
 
 #[derive(Debug)]
@@ -156,12 +174,12 @@ struct Row {
 impl Builder {
     /// An empty table of a taxonomy, for the codes that are alive on a day.
     pub fn new(taxonomy: Taxonomy, as_of: NaiveDate) -> Builder {
-        Builder { taxonomy, as_of, rows: BTreeMap::new(), outdated: BTreeMap::new() }
+        Builder { taxonomy, as_of, rows: BTreeMap::new(), outdated: BTreeMap::new(), national: false }
     }
 
     /// Adds codes of the Harmonized System; a code that is there already is a fault.
-    pub fn harmonized(&mut self, file: &str, rows: &[HarmonizedRow], faults: &mut Vec<FileFault>) {
-        for HarmonizedRow { code, de, en } in rows {
+    pub fn harmonized(&mut self, file: &str, rows: &[LabelledRow], faults: &mut Vec<FileFault>) {
+        for LabelledRow { code, de, en } in rows {
             let row = Row { code: *code, de: de.clone(), en: en.clone(), facts: Facts::default(), harmonized: true };
             if self.rows.insert(key_of(*code), row).is_some() {
                 faults.push(FileFault::at(file, 0, format!("code {code} is listed twice")));
@@ -176,10 +194,15 @@ impl Builder {
         }
     }
 
-    /// Adds a national list. Labels of codes that the Harmonized System has stay ours; ended codes are kept to lead on.
+    /// Adds a national list. Labels of codes that the Harmonized System has stay ours; ended codes are kept to lead on,
+    /// and codes that begin later are left out until their day.
     pub fn national(&mut self, rows: Vec<NationalRow>) {
+        self.national |= !rows.is_empty();
         for row in rows {
             let key = key_of(row.code);
+            if row.valid_from.is_some_and(|first| first > self.as_of) {
+                continue;
+            }
             if row.valid_to.is_some_and(|last| last < self.as_of) {
                 self.outdated.insert(key_of(without_zero_pairs(row.code)), row.successor);
                 continue;
@@ -200,6 +223,18 @@ impl Builder {
         }
     }
 
+    /// Adds our own labels of national lines; one of a code that no list has is a fault.
+    pub fn labels(&mut self, file: &str, rows: &[LabelledRow], faults: &mut Vec<FileFault>) {
+        for LabelledRow { code, de, en } in rows {
+            match self.rows.get_mut(&key_of(*code)) {
+                Some(row) if !row.harmonized => (row.de, row.en) = (de.clone(), en.clone()),
+                Some(_) => faults.push(FileFault::at(file, 0, format!("code {code} has its label elsewhere"))),
+                // A line may have ended since its label was written, or belong to another of the taxonomies.
+                None => {}
+            }
+        }
+    }
+
     /// The finished table. A code of the Harmonized System whose parent is not listed is a fault.
     pub fn build(self, file: &str, faults: &mut Vec<FileFault>) -> Nomenclature {
         let mut built = Nomenclature {
@@ -210,6 +245,7 @@ impl Builder {
             texts: String::with_capacity(self.rows.values().map(|row| row.de.len() + row.en.len()).sum()),
             folded: Vec::with_capacity(self.rows.len()),
             outdated: Vec::new(),
+            national: self.national,
         };
         let mut open: Vec<usize> = Vec::new();
         for (index, row) in self.rows.into_values().enumerate() {
@@ -243,6 +279,13 @@ impl Builder {
 
 impl Nomenclature {
     fn push(&mut self, row: Row, parent: u32) {
+        if row.de.is_empty() && parent != NO_PARENT {
+            // A line without a label of its own is called as what it belongs to, and is not found by those words.
+            let texts = self.lines[parent as usize].texts;
+            self.folded.push(Box::default());
+            self.lines.push(Line { code: row.code, parent, end: 0, texts, facts: row.facts });
+            return;
+        }
         let start = self.texts.len() as u32;
         self.texts.push_str(&row.de);
         let middle = self.texts.len() as u32;
