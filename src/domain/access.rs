@@ -5,7 +5,7 @@ use sha2::{Digest, Sha256};
 /// What a token's holder may do; each level includes those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Every GET, and POST /classifications.
+    /// Every GET, and what else stores nothing: POST /classifications and searches.
     Read,
     /// Also products, pictures and assignments.
     Edit,

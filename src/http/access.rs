@@ -2,6 +2,8 @@
 //!
 //! A GET needs READ and any other method EDIT, unless the router says otherwise at the route, with [`reads`] or [`admin`].
 
+use std::time::Duration;
+
 use axum::body::HttpBody;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
@@ -13,8 +15,12 @@ use axum::routing::MethodRouter;
 use crate::domain::access::{Level, TokenHash, hash_token};
 use crate::http::admission::{Standing, Tab};
 use crate::http::error::ApiError;
+use crate::http::layers::REQUEST_TIMEOUT;
 use crate::http::state::AppState;
 use crate::store::accounts::{Caller, Credential};
+
+/// How long a request with a credential may take, a little less than any request.
+const HANDLING: Duration = REQUEST_TIMEOUT.saturating_sub(Duration::from_secs(1));
 
 /// The holder of a token, before the level of the operation is asked for.
 #[derive(Clone)]
@@ -68,8 +74,17 @@ async fn run(tab: &Tab, request: Request, next: Next) -> Response {
     {
         return error.into_response();
     }
-    let answer = next.run(request).await;
+    let answer = within(HANDLING, tab, next.run(request)).await;
     tab.send(answer).await
+}
+
+/// The answer, or that there is none in time: for want of the rest of the request, or for want of us.
+async fn within(longest: Duration, tab: &Tab, answer: impl Future<Output = Response>) -> Response {
+    match tokio::time::timeout(longest, answer).await {
+        Ok(answer) => answer,
+        Err(_) if tab.has_entered() => ApiError::Unavailable("this took too long at present").into_response(),
+        Err(_) => ApiError::RequestTimeout.into_response(),
+    }
 }
 
 /// Finds out who asks, opens the tab of the request and counts it against the rate of the account.
@@ -140,6 +155,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::admission::{Admission, AdmissionSettings};
 
     #[test]
     fn a_level_includes_those_below_it_and_a_refusal_names_both() {
@@ -155,6 +171,15 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[tokio::test]
+    async fn a_request_that_takes_too_long_is_the_clients_fault_only_while_its_body_is_missing() {
+        let tab = Admission::new(&AdmissionSettings::default()).tab(1);
+        let never = || within(Duration::from_millis(1), &tab, std::future::pending());
+        assert_eq!(never().await.status(), 408);
+        tab.enter().await.expect("a place");
+        assert_eq!(never().await.status(), 503);
     }
 
     #[test]

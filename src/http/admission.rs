@@ -10,7 +10,7 @@ mod share;
 mod turnstile;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -104,6 +104,7 @@ pub(super) struct Tab {
     held: Arc<Mutex<Vec<Held>>>,
     /// Permits of the budget among them.
     charged: Arc<AtomicUsize>,
+    entered: Arc<AtomicBool>,
 }
 
 impl Admission {
@@ -157,7 +158,13 @@ impl Admission {
                 rate: Rate::new(self.rates.0, self.rates.1),
             })
         });
-        Tab { admission: Arc::clone(self), share: Arc::clone(share), held: Arc::default(), charged: Arc::default() }
+        Tab {
+            admission: Arc::clone(self),
+            share: Arc::clone(share),
+            held: Arc::default(),
+            charged: Arc::default(),
+            entered: Arc::default(),
+        }
     }
 }
 
@@ -177,7 +184,13 @@ impl Tab {
         let own = self.share.requests.enter().await.ok_or_else(overloaded)?;
         let common = self.admission.requests.enter().await.ok_or_else(overloaded)?;
         self.keep([own, common]);
+        self.entered.store(true, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Whether the request was among those at work: its body is there.
+    pub(super) fn has_entered(&self) -> bool {
+        self.entered.load(Ordering::Relaxed)
     }
 
     /// Takes memory for so many bytes more. A request that needs more than the whole share gets the whole share.

@@ -171,10 +171,9 @@ fn shop_id() -> Parameter {
 
 /// The statuses of errors that an operation below the base path can have.
 fn errors(method: &str, path: &str) -> Vec<u16> {
-    let mut statuses = vec![400, 401, 403, 405, 408, 500];
+    let mut statuses = vec![400, 401, 403, 405, 408, 429, 500, 503];
     let reads = method == "GET" || path == "/classifications";
     let picture = path.ends_with("product-picture");
-    let defines = path.ends_with("merchant-product-attributes") || path.ends_with("assignment-labels");
     let names_something = path.contains('{') || path == "/assignments" || path.ends_with("auto-assignment");
     if !reads || names_something || picture {
         statuses.push(404);
@@ -187,13 +186,6 @@ fn errors(method: &str, path: &str) -> Vec<u16> {
     }
     if method != "GET" {
         statuses.push(422);
-    }
-    let queues = path.contains("/products/") && !defines && !picture && ["POST", "PUT", "PATCH"].contains(&method);
-    if queues || path == "/classifications" || path.ends_with("auto-assignment") {
-        statuses.push(429);
-    }
-    if method == "GET" && (path == GLOBAL || path == LOCAL) {
-        statuses.push(503);
     }
     statuses
 }
@@ -211,7 +203,7 @@ fn add_errors(operation: &mut Operation, statuses: Vec<u16>) {
             413 => "Too large.",
             415 => "In a format that is not understood.",
             422 => "Well-formed and wrong.",
-            429 => "Beyond the plan's limit.",
+            429 => "Beyond the plan's limit (LIMIT_EXCEEDED) or the account's rate (RATE_LIMITED).",
             503 => "Not available now; try again later.",
             _ => "A mistake of the service.",
         };
@@ -245,7 +237,9 @@ mod tests {
             for operation in item.as_object().into_iter().flat_map(|item| item.values()) {
                 let responses = operation["responses"].as_object().expect("responses");
                 assert!(responses.contains_key("500"), "{path}");
-                assert_eq!(responses.contains_key("401"), path.starts_with(BASE_PATH), "{path}");
+                for status in ["401", "429"] {
+                    assert_eq!(responses.contains_key(status), path.starts_with(BASE_PATH), "{path}");
+                }
             }
         }
     }

@@ -1,0 +1,194 @@
+//! The attacks, each with what it was answered.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::probe::Service;
+
+/// Bytes of the largest body that is taken anywhere.
+const LARGEST_BODY: usize = 32 << 20;
+/// How long connections are held open.
+const HOLD: Duration = Duration::from_secs(12);
+/// How long the service is overloaded, and how often as much as it can do is asked of it.
+const OVERLOAD: (Duration, f64) = (Duration::from_secs(15), 4.0);
+
+type Attack = fn(Service) -> Pin<Box<dyn Future<Output = String>>>;
+
+pub(crate) fn all() -> Vec<(&'static str, Attack)> {
+    vec![
+        ("3 bodies of 4.8 million objects", |service| Box::pin(bodies(service, "{\"\":0},", 3))),
+        ("3 bodies of 16 million numbers", |service| Box::pin(bodies(service, "1,", 3))),
+        ("2,000 methods of 60 kB", |service| Box::pin(methods(service))),
+        ("5,000 idle connections", |service| Box::pin(hold(service, 5_000, Beginning::Answered))),
+        ("1,000 slow headers", |service| Box::pin(hold(service, 1_000, Beginning::Headers))),
+        ("1,000 slow bodies", |service| Box::pin(hold(service, 1_000, Beginning::Body))),
+        ("600 readers that do not read", |service| Box::pin(hold(service, 600, Beginning::Unread))),
+        ("60 x 1,000 long classifications", |service| Box::pin(classifications(service))),
+        ("8 classifications given up", |service| Box::pin(given_up(service))),
+        ("4 times the load", |service| Box::pin(overload(service))),
+    ]
+}
+
+/// How many answers had which status.
+fn counted(statuses: impl IntoIterator<Item = u16>) -> String {
+    let mut counts: BTreeMap<u16, usize> = BTreeMap::new();
+    for status in statuses {
+        *counts.entry(status).or_default() += 1;
+    }
+    counts.into_iter().map(|(status, count)| format!("{count} x {status}")).collect::<Vec<_>>().join(", ")
+}
+
+async fn bodies(service: Service, part: &str, count: usize) -> String {
+    let body = format!("{{\"a\":[{}1]}}", part.repeat((LARGEST_BODY - 12) / part.len()));
+    counted(join_all((0..count).map(|_| service.post("/products/global", body.clone()))).await)
+}
+
+async fn methods(service: Service) -> String {
+    let mut answered = 0;
+    for number in 0..2_000 {
+        let Ok(mut stream) = TcpStream::connect(service.address()).await else { continue };
+        let method = format!("{}{number}", "M".repeat(60_000));
+        let request = format!("{method} /nowhere HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
+        let mut answer = Vec::new();
+        if stream.write_all(request.as_bytes()).await.is_ok() && stream.read_to_end(&mut answer).await.is_ok() {
+            answered += 1;
+        }
+    }
+    format!("{answered} answered")
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Beginning {
+    Answered,
+    Headers,
+    Body,
+    Unread,
+}
+
+/// Opens connections, begins something on each, and adds a byte a second where that makes sense.
+async fn hold(service: Service, count: usize, beginning: Beginning) -> String {
+    let credential = format!("host: a\r\nauthorization: Bearer {}\r\n", service.token);
+    let text = match beginning {
+        Beginning::Answered => "GET /health/live HTTP/1.1\r\nhost: a\r\n\r\n".to_owned(),
+        Beginning::Headers => "GET /health/live HTTP/1.1\r\nhost: a\r\nx: ".to_owned(),
+        Beginning::Body => format!(
+            "POST {} HTTP/1.1\r\n{credential}content-type: application/json\r\ncontent-length: 1000000\r\n\r\n",
+            service.path("/products/global")
+        ),
+        Beginning::Unread => {
+            format!("GET {} HTTP/1.1\r\n{credential}\r\n", service.path("/products/global?size=1000"))
+        }
+    };
+    let mut streams = Vec::new();
+    for _ in 0..count {
+        if let Ok(Ok(mut stream)) =
+            tokio::time::timeout(Duration::from_secs(5), TcpStream::connect(service.address())).await
+            && stream.write_all(text.as_bytes()).await.is_ok()
+        {
+            streams.push(stream);
+        }
+    }
+    let opened = streams.len();
+    let began = Instant::now();
+    while began.elapsed() < HOLD {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if matches!(beginning, Beginning::Headers | Beginning::Body) {
+            let mut open = Vec::new();
+            for mut stream in streams {
+                if stream.write_all(b" ").await.is_ok() {
+                    open.push(stream);
+                }
+            }
+            streams = open;
+        }
+    }
+    format!("{opened} opened, {} open after {} s", streams.len(), HOLD.as_secs())
+}
+
+fn long_items() -> String {
+    let text = "Herren T-Shirt aus weicher Baumwolle mit kurzem Arm und rundem Ausschnitt. ".repeat(27);
+    let items: Vec<_> = (0..1_000)
+        .map(|i| json!({"languageAttributes": {"de": {"productDescription": format!("{i} {text}")}}}))
+        .collect();
+    json!({"taxonomy": "TARIC", "items": items}).to_string()
+}
+
+async fn classifications(service: Service) -> String {
+    let body = long_items();
+    let ask = || async {
+        let began = Instant::now();
+        (service.post("/classifications", body.clone()).await, began.elapsed())
+    };
+    let answers = join_all((0..60).map(|_| ask())).await;
+    let refused = answers.iter().filter(|(status, _)| *status == 503).map(|(_, taken)| *taken).max();
+    let refused = refused.map_or(String::new(), |taken| format!("; 503 within {:.1} s", taken.as_secs_f64()));
+    format!("{}{refused}", counted(answers.into_iter().map(|(status, _)| status)))
+}
+
+async fn given_up(service: Service) -> String {
+    let body = long_items();
+    let short = Duration::from_millis(1_500);
+    join_all((0..8).map(|_| tokio::time::timeout(short, service.post("/classifications", body.clone())))).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let before = service.cpu_seconds();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    format!("{:.2} s of processor in the 5 s after", service.cpu_seconds() - before)
+}
+
+async fn overload(service: Service) -> String {
+    let one = |number: usize| {
+        let service = service.clone();
+        async move {
+            let began = Instant::now();
+            let status = match number % 3 {
+                0 => {
+                    let body = json!({format!("load-{number}"): {"productDetails": {}}}).to_string();
+                    service.post("/products/global?updateIfExists=true", body).await
+                }
+                _ => {
+                    let url = format!("{}{}", service.base, service.path("/products/global?size=20&detail=Small"));
+                    let answer = service.client.get(url).bearer_auth(&service.token).send().await;
+                    answer.map_or(0, |answer| answer.status().as_u16())
+                }
+            };
+            (status, began.elapsed())
+        }
+    };
+    let began = Instant::now();
+    let closed = join_all((0..8).map(|client| async move {
+        let mut done = 0;
+        while began.elapsed() < Duration::from_secs(6) {
+            done += usize::from((200..300).contains(&one(client + done * 8).await.0));
+        }
+        done
+    }));
+    let sustained = closed.await.into_iter().sum::<usize>() as f64 / 6.0;
+    let (time, times) = OVERLOAD;
+    let total = (sustained * times * time.as_secs_f64()) as usize;
+    let began = Instant::now();
+    let mut sent = Vec::with_capacity(total);
+    for number in 0..total {
+        let due = began + Duration::from_secs_f64(number as f64 / (sustained * times));
+        tokio::time::sleep_until(due.into()).await;
+        sent.push(tokio::spawn(one(number)));
+    }
+    let answers: Vec<(u16, Duration)> = join_all(sent).await.into_iter().flatten().collect();
+    let seconds = began.elapsed().as_secs_f64();
+    let slow = |wanted: fn(u16) -> bool| {
+        let mut taken: Vec<Duration> =
+            answers.iter().filter(|(status, _)| wanted(*status)).map(|(_, taken)| *taken).collect();
+        taken.sort_unstable();
+        (taken.len(), taken.get(taken.len() * 99 / 100).map_or(0, Duration::as_millis))
+    };
+    let (served, served_ms) = slow(|status| (200..300).contains(&status));
+    let (shed, shed_ms) = slow(|status| status == 503);
+    let share = served as f64 / seconds / sustained;
+    let rest = answers.len() - served - shed;
+    format!("{sustained:.0}/s; {share:.2} served, p99 {served_ms} ms; {shed} x 503, p99 {shed_ms} ms; {rest} other")
+}

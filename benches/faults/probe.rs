@@ -1,0 +1,140 @@
+//! The service under attack, and what its other clients see.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use reqwest::Client;
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+
+const BASE_PATH: &str = "/api/vat-classification/v1";
+/// Longer than any answer may take.
+const GIVE_UP: Duration = Duration::from_secs(60);
+/// Between two questions of a probe.
+const ROUND: Duration = Duration::from_millis(100);
+/// Products that a long list has, and characters of each.
+const PRODUCTS: (usize, usize) = (1_000, 20_000);
+
+/// The service under attack.
+#[derive(Clone)]
+pub(crate) struct Service {
+    pub(crate) client: Client,
+    pub(crate) base: String,
+    pub(crate) token: String,
+    pid: u32,
+}
+
+/// What others saw during an attack.
+pub(crate) struct Seen {
+    pub(crate) live: Duration,
+    pub(crate) other: Duration,
+    pub(crate) peak_mib: u64,
+}
+
+/// Other clients, at work until stopped.
+pub(crate) struct Probe {
+    stop: Arc<AtomicBool>,
+    live: JoinHandle<Duration>,
+    other: JoinHandle<Duration>,
+    memory: JoinHandle<u64>,
+}
+
+impl Service {
+    pub(crate) fn from_environment() -> Service {
+        let variable = |name: &str| std::env::var(name).unwrap_or_else(|_| panic!("{name} is not set"));
+        Service {
+            client: Client::builder().timeout(GIVE_UP).build().expect("a client"),
+            base: variable("BASE_URL"),
+            token: variable("TOKEN"),
+            pid: variable("PID").parse().expect("a process id"),
+        }
+    }
+
+    /// Where the service listens, for clients that speak no HTTP.
+    pub(crate) fn address(&self) -> &str {
+        self.base.trim_start_matches("http://")
+    }
+
+    pub(crate) fn path(&self, path: &str) -> String {
+        format!("{BASE_PATH}{path}")
+    }
+
+    /// Sends a JSON body and answers the status; 0 when there is no answer.
+    pub(crate) async fn post(&self, path: &str, body: impl Into<reqwest::Body>) -> u16 {
+        let request = self.client.post(format!("{}{}", self.base, self.path(path))).bearer_auth(&self.token);
+        let answer = request.header("content-type", "application/json").body(body).send().await;
+        answer.map_or(0, |answer| answer.status().as_u16())
+    }
+
+    /// Makes products whose list is long.
+    pub(crate) async fn fill(&self) {
+        let text = "Baumwolle ".repeat(PRODUCTS.1 / 10);
+        let product = json!({"productDetails": {"languageAttributes": {"de": {"productDescription": text}}}});
+        for part in (0..PRODUCTS.0).step_by(250) {
+            let body = (part..part + 250).map(|i| (format!("long-{i}"), product.clone())).collect();
+            let status = self.post("/products/global?updateIfExists=true", Value::Object(body).to_string()).await;
+            assert_eq!(status, 201, "the service takes products before it is attacked");
+        }
+        tokio::time::sleep(Duration::from_secs(10)).await;
+    }
+
+    pub(crate) fn resident_mib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).expect("the service runs");
+        let line = status.lines().find(|line| line.starts_with("VmRSS:")).expect("a figure");
+        line.split_whitespace().nth(1).and_then(|kib| kib.parse::<u64>().ok()).expect("a number") >> 10
+    }
+
+    /// Seconds of processor time that the service has used.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).expect("the service runs");
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        let ticks = |at: usize| fields[at].parse::<f64>().expect("ticks");
+        // Hundredths of a second, the unit of /proc on every usual system.
+        (ticks(11) + ticks(12)) / 100.0
+    }
+}
+
+impl Probe {
+    pub(crate) fn start(service: &Service) -> Probe {
+        let stop = Arc::new(AtomicBool::new(false));
+        let ask = |path: String| {
+            let (service, stop) = (service.clone(), stop.clone());
+            tokio::spawn(async move {
+                let mut slowest = Duration::ZERO;
+                while !stop.load(Ordering::Relaxed) {
+                    let client = Client::builder().timeout(GIVE_UP).build().expect("a client");
+                    let began = Instant::now();
+                    let answer = client.get(format!("{}{path}", service.base)).bearer_auth(&service.token).send().await;
+                    let taken = if answer.is_ok() { began.elapsed() } else { GIVE_UP };
+                    slowest = slowest.max(taken);
+                    tokio::time::sleep(ROUND).await;
+                }
+                slowest
+            })
+        };
+        let (live, other) = (ask("/health/live".to_owned()), ask(service.path("/usage")));
+        let memory = tokio::spawn({
+            let (service, stop) = (service.clone(), stop.clone());
+            async move {
+                let mut peak = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    peak = peak.max(service.resident_mib());
+                    tokio::time::sleep(ROUND / 4).await;
+                }
+                peak
+            }
+        });
+        Probe { stop, live, other, memory }
+    }
+
+    pub(crate) async fn stop(self) -> Seen {
+        self.stop.store(true, Ordering::Relaxed);
+        Seen {
+            live: self.live.await.expect("a probe"),
+            other: self.other.await.expect("a probe"),
+            peak_mib: self.memory.await.expect("a probe"),
+        }
+    }
+}
