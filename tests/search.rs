@@ -14,5 +14,7 @@ mod feeding;
 mod fixture;
 #[path = "search/proxy.rs"]
 mod proxy;
+#[path = "search/rebuilding.rs"]
+mod rebuilding;
 #[path = "search/tls.rs"]
 mod tls;

@@ -22,7 +22,7 @@ use crate::domain::{ShopId, Taxonomy};
 use crate::store::accounts::Caller;
 use crate::store::assignments::{AssignmentFilter, AssignmentOrder, AssignmentRecord};
 use crate::store::pages::Position;
-use crate::store::products::{Asked, NewProduct, ProductRecord};
+use crate::store::products::{Asked, NewProduct, ProductPage, ProductRecord};
 use crate::store::{Store, StoreError};
 
 /// Products of one transaction of an import, and of one page of an export.
@@ -195,9 +195,9 @@ async fn write(
     for (shop, _) in shops {
         let mut position = Position::Start;
         loop {
-            let page = store.products(caller.account, shop, None, &position, BATCH).await?;
-            let Some(last) = page.items.last() else { break };
-            position = Position::After(last.product_id.clone());
+            let ProductPage { page, ends } = store.products(caller.account, shop, None, &position, BATCH).await?;
+            let Some((_, last)) = ends else { break };
+            position = Position::After(last);
             let ids: Vec<String> = page.items.iter().map(|record| record.product_id.clone()).collect();
             let assignments = assignments(store, caller.account, shop, ids).await?;
             for record in &page.items {

@@ -26,6 +26,8 @@ pub const MAX_UIDS: usize = 50;
 pub const MAX_REFERENCE_CHARACTERS: usize = 200;
 /// Most condition codes.
 pub const MAX_CONDITIONS: usize = 100;
+/// Most bytes of a product's details as JSON, as they are stored.
+pub const MAX_PRODUCT_BYTES: usize = 1024 * 1024;
 /// Most attribute values in one place.
 pub const MAX_ATTRIBUTE_VALUES: usize = 500;
 /// Most characters of a text among attribute values.
@@ -45,6 +47,12 @@ pub fn faults(product: &Product, shop: ShopId, declarations: &Declarations) -> V
     check.shops(&product.shop_ids, shop);
     check.details(&product.product_details);
     check.faults
+}
+
+/// A fault when details are larger than a product may be, in bytes of JSON as it is stored.
+pub fn size_fault(bytes: usize) -> Option<Fault> {
+    let message = || format!("a product is stored in at most {MAX_PRODUCT_BYTES} bytes, this one would take {bytes}");
+    (bytes > MAX_PRODUCT_BYTES).then(|| Fault::at("productDetails", "PRODUCT_TOO_LARGE", message()))
 }
 
 /// Whether the text is a customs code on input: 4 to 11 digits, with spaces and dots between them.

@@ -16,18 +16,22 @@ use uuid::Uuid;
 use crate::domain::{Fault, ShopId};
 use crate::http::admission::Tab;
 use crate::http::error::ApiError;
+use crate::http::layers::REQUEST_TIMEOUT;
 use crate::http::params::Params;
 use crate::http::products::PathParts;
 use crate::http::state::AppState;
 use crate::pictures::{PICTURE_BYTES, PictureError, PictureStoreError};
 use crate::store::StoreError;
 use crate::store::accounts::Caller;
-use crate::store::pictures::PictureRecord;
+use crate::store::pictures::{ORPHAN_KEPT, PictureRecord};
 
 /// Bytes that a form may have around its file.
 pub(super) const FORM_OVERHEAD_BYTES: usize = 64 << 10;
 /// The part of the form that carries the image.
 const FILE_PART: &str = "file";
+
+/// An object without a row is kept for much longer than the request may take that writes both.
+const _: () = assert!(ORPHAN_KEPT.as_secs() >= 5 * REQUEST_TIMEOUT.as_secs());
 
 /// A stored picture.
 #[derive(Serialize, ToSchema)]
@@ -153,7 +157,7 @@ async fn store(
     let picture = state.inspector.inspect(bytes).await.map_err(|error| refusal(&error))?;
     let key = Uuid::new_v4();
     // Noted before the object is written, so that a crash in between leaves nothing behind for ever.
-    state.store.orphan_object(&key.to_string()).await?;
+    state.store.orphan_object(&key.to_string(), state.pictures.place()).await?;
     let record = PictureRecord {
         object_key: key.to_string(),
         content_type: picture.content_type.to_owned(),

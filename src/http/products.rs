@@ -25,8 +25,8 @@ use crate::http::params::Params;
 use crate::http::state::AppState;
 use crate::search::Search;
 use crate::store::accounts::Caller;
-use crate::store::pages::{Page, Position};
-use crate::store::products::{NewProduct, ProductRecord};
+use crate::store::pages::Position;
+use crate::store::products::{NewProduct, ProductPage, ProductRecord};
 
 /// Most products of one creation.
 pub(super) const MAX_PRODUCTS_PER_CREATION: usize = 10_000;
@@ -300,15 +300,13 @@ pub(super) async fn list(
     let detail = Detail::parse(&params)?;
     let product_ids = params.list("productIds")?;
     let at: Position<String> = links::position(&params)?;
-    let page = match params.one("filterCriteria")? {
+    let ProductPage { page, ends } = match params.one("filterCriteria")? {
         None => state.store.products(caller.account, shop, product_ids.as_deref(), &at, size).await?,
         Some(text) => {
             let criteria = Criteria::parse(text).map_err(bad)?;
             search(&state, &caller, shop, &criteria, product_ids.as_deref(), &at, size).await?
         }
     };
-    let ends = page.items.first().zip(page.items.last());
-    let ends = ends.map(|(first, last)| (first.product_id.clone(), last.product_id.clone()));
     let list = match shop.number() {
         None => "/products/global".to_owned(),
         Some(shop) => format!("/shops/{shop}/products/local"),
@@ -326,7 +324,7 @@ async fn search(
     product_ids: Option<&[String]>,
     at: &Position<String>,
     size: usize,
-) -> Result<Page<ProductRecord>, ApiError> {
+) -> Result<ProductPage, ApiError> {
     let search = Search {
         account: caller.account,
         shop: shop.stored(),
@@ -339,8 +337,7 @@ async fn search(
     let tab = state.admission.tab(caller.account);
     tab.search().await?;
     let found = state.search.page(&search).await?;
-    let items = state.store.products_by_key(caller.account, &found.items).await?;
-    Ok(Page { items, more_after: found.more_after, more_before: found.more_before })
+    Ok(state.store.products_found(caller.account, found, at).await?)
 }
 
 #[utoipa::path(get, path = "/products/global/{productId}", tag = "Products", operation_id = "getGlobalProduct",

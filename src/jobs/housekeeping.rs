@@ -3,35 +3,74 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::jobs::wait;
-use crate::pictures::PictureStore;
-use crate::store::Store;
+use crate::pictures::{Deleted, PictureStore};
+use crate::store::{Store, StoreError};
 
 /// How often it looks.
 pub const ROUND: Duration = Duration::from_secs(60);
+/// Objects that are deleted at one time: a store far away takes its time for each.
+const DELETED_AT_ONCE: usize = 8;
 
 /// Runs until the service stops.
 pub async fn run(store: Store, pictures: Arc<PictureStore>, shutdown: CancellationToken) {
     let nobody = Notify::new();
     while wait(&nobody, ROUND, &shutdown).await {
-        if let Err(error) = remove_orphans(&store, &pictures).await {
+        if let Err(error) = remove_orphans(&store, &pictures, &shutdown).await {
             tracing::warn!(%error, "orphaned pictures stay for now");
         }
     }
 }
 
-/// Removes objects that no picture names.
-async fn remove_orphans(store: &Store, pictures: &PictureStore) -> anyhow::Result<()> {
-    let keys = store.orphaned_objects().await?;
-    for key in &keys {
-        if let Ok(key) = Uuid::try_parse(key) {
-            pictures.delete(key).await?;
+/// Removes objects that no picture names, until none is left that can be removed now; answers how many it has removed.
+///
+/// # Errors
+/// When the database fails. An object that cannot be deleted keeps no other from it.
+pub async fn remove_orphans(
+    store: &Store,
+    pictures: &PictureStore,
+    shutdown: &CancellationToken,
+) -> Result<usize, StoreError> {
+    let mut removed = 0;
+    while !shutdown.is_cancelled() {
+        let orphans = store.orphaned_objects(pictures.place()).await?;
+        if orphans.is_empty() {
+            break;
+        }
+        let outcomes: Vec<(String, bool)> = futures::stream::iter(orphans)
+            .map(|(key, is_ours)| async move {
+                let done = delete(pictures, &key, is_ours).await;
+                (key, done)
+            })
+            .buffer_unordered(DELETED_AT_ONCE)
+            .collect()
+            .await;
+        let (gone, kept): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(|(_, done)| *done);
+        let keys = |outcomes: Vec<(String, bool)>| outcomes.into_iter().map(|(key, _)| key).collect::<Vec<String>>();
+        removed += gone.len();
+        store.forget_orphans(&keys(gone)).await?;
+        // Each is either forgotten or put back by the time for which orphans are kept, so that this ends.
+        store.postpone_orphans(&keys(kept)).await?;
+    }
+    metrics::counter!("orphaned_objects_removed_total").increment(removed as u64);
+    Ok(removed)
+}
+
+/// Deletes an object; whether it may be forgotten. One that this directory never had is left to the host that has it.
+async fn delete(pictures: &PictureStore, key: &str, is_ours: bool) -> bool {
+    // A key of ours is a UUID; what is none names no object.
+    let Ok(uuid) = Uuid::try_parse(key) else { return true };
+    match pictures.delete(uuid).await {
+        Ok(Deleted::Gone) => true,
+        Ok(Deleted::NotHere) => is_ours,
+        Err(error) => {
+            tracing::warn!(key, %error, "an orphaned picture cannot be deleted now");
+            false
         }
     }
-    store.forget_orphans(&keys).await?;
-    Ok(())
 }

@@ -1,9 +1,9 @@
 //! Feeds the search index from `search_outbox`.
 //!
-//! Rows are claimed with their locks, products are read as they are at that moment, written with their versions, and
-//! the rows leave in the transaction that claimed them: whatever dies in between, the rows are claimed again. An entry
-//! is only ever replaced by one of a higher version, so that the order of writes does not matter, not even between
-//! services. The entry of a deleted product stays for a day with the highest version of all.
+//! Rows are claimed for a few seconds, which are renewed while the engine works; products are read as they are at that
+//! moment and written with their versions; then the rows leave. Whatever dies in between, the rows are claimed again.
+//! An entry is only ever replaced by one of a higher version, so that the order of writes does not matter, not even
+//! between services. The entry of a deleted product stays for a day with the highest version of all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::search::{Engine, EngineError, pause};
-use crate::store::search::{Change, Claim, Outcome, StoredProduct};
+use crate::store::search::{Change, Claim, LEASE, Outcome, StoredProduct};
 use crate::store::{Store, StoreError};
 
 /// Most rows that are claimed at once.
@@ -116,14 +116,15 @@ impl Feeder {
         }
         let Some(mut claim) = self.store.claim_search_changes(self.limit).await? else { return Ok(Round::Idle) };
         let changes = changes(&mut claim).await?;
-        let single = changes.len() == 1;
-        let outcomes = match self.engine.apply(&mut claim, &changes).await {
-            Err(EngineError::Store(error)) if single && is_about_data(&error) => {
-                // The transaction of the claim is lost with the statement; the row is parked and claimed once more.
-                drop(claim);
-                return self.park_refused(&changes[0], &error.to_string()).await;
+        let outcomes = match self.apply(&claim, &changes).await {
+            Err(EngineError::Store(error)) if changes.len() == 1 && is_about_data(&error) => {
+                vec![Outcome::Never(error.to_string())]
             }
-            outcomes => outcomes?,
+            Err(error) => {
+                claim.release().await?;
+                return Err(error);
+            }
+            Ok(outcomes) => outcomes,
         };
         for (change, outcome) in changes.iter().zip(&outcomes) {
             if let Outcome::Never(reason) = outcome {
@@ -137,20 +138,15 @@ impl Feeder {
         Ok(if stalled { Round::Stalled } else { Round::Progress })
     }
 
-    /// Takes a change that the database refuses off the queue.
-    async fn park_refused(&self, change: &Change, reason: &str) -> Result<Round, EngineError> {
-        tracing::warn!(product_key = change.key, reason, "a product cannot be indexed");
-        metrics::counter!("search_parked_total").increment(1);
-        if let Some(mut claim) = self.store.claim_search_changes(1).await? {
-            let changes = changes(&mut claim).await?;
-            let outcomes = changes.into_iter().map(|claimed| {
-                let same = claimed.key == change.key && claimed.version == change.version;
-                let outcome = if same { Outcome::Never(reason.to_owned()) } else { Outcome::Retry(String::new()) };
-                (claimed, outcome)
-            });
-            claim.finish(&outcomes.collect::<Vec<_>>()).await?;
+    /// Writes changes, and holds the claim for as long as that takes.
+    async fn apply(&self, claim: &Claim, changes: &[Change]) -> Result<Vec<Outcome>, EngineError> {
+        let mut writing = std::pin::pin!(self.engine.apply(changes));
+        loop {
+            tokio::select! {
+                written = &mut writing => return written,
+                () = tokio::time::sleep(LEASE / 3) => claim.renew().await?,
+            }
         }
-        Ok(Round::Progress)
     }
 
     /// Sees to it that there is an index of this version.
@@ -173,6 +169,15 @@ impl Feeder {
             });
         }
         self.ready = true;
+        if self.engine.is_stale().await? {
+            tracing::warn!("the database was put back to an earlier state; the search index is built anew");
+            let engine = self.engine.clone();
+            tokio::spawn(async move {
+                if let Err(error) = engine.rebuild(&|_, _| {}).await {
+                    tracing::warn!(%error, "the search index could not be built anew; it is tried at the next start");
+                }
+            });
+        }
         Ok(())
     }
 

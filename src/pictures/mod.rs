@@ -18,7 +18,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-pub use store::{PictureStore, PictureStoreError, S3Settings};
+pub use store::{Deleted, PictureStore, PictureStoreError, S3Settings};
 
 /// The greatest file that is accepted, in bytes.
 pub const PICTURE_BYTES: usize = 10 << 20;

@@ -1,5 +1,6 @@
 //! Where pictures are kept: files in a local directory, or an S3-compatible object store.
 
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,8 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(10);
 /// How long a request is repeated after failures that may pass, and how often.
 const RETRY_LIMIT: Duration = Duration::from_secs(15);
 const RETRIES: usize = 3;
+/// The file that holds the name of a directory of pictures.
+const PLACE_FILE: &str = ".place";
 
 /// An S3-compatible store, for those who do not want their pictures in `DATA_DIR/pictures`.
 #[derive(Clone, Default, clap::Args)]
@@ -55,6 +58,18 @@ impl std::fmt::Debug for S3Settings {
 #[derive(Debug, Clone)]
 pub struct PictureStore {
     store: Arc<dyn ObjectStore>,
+    place: Option<String>,
+    /// Whether an object that is not here may be in another directory that the database knows as well.
+    is_local: bool,
+}
+
+/// What became of an object that was to be deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deleted {
+    /// It is not in the store any more.
+    Gone,
+    /// It was not in this directory; it may be in that of another host.
+    NotHere,
 }
 
 /// Why a picture could not be kept, read or deleted.
@@ -80,17 +95,17 @@ impl PictureStore {
     ///
     /// When the directory cannot be made or the settings make no sense. A remote store is not asked yet.
     pub fn open(data_dir: &Path, settings: &S3Settings) -> Result<PictureStore, PictureStoreError> {
-        let store: Arc<dyn ObjectStore> = match &settings.pictures_s3_bucket {
-            Some(bucket) => Arc::new(s3(bucket, settings).build()?),
-            None => {
-                let path = data_dir.join("pictures");
-                std::fs::create_dir_all(&path)
-                    .map_err(|source| PictureStoreError::Directory { path: path.clone(), source })?;
-                // A picture is announced by a row that survives a loss of power, and so must it.
-                Arc::new(LocalFileSystem::new_with_prefix(path)?.with_fsync(true))
-            }
-        };
-        Ok(PictureStore { store })
+        if let Some(bucket) = &settings.pictures_s3_bucket {
+            let endpoint = settings.pictures_s3_endpoint.as_deref().unwrap_or_default();
+            let place = Some(format!("s3:{endpoint}/{bucket}"));
+            return Ok(PictureStore { store: Arc::new(s3(bucket, settings).build()?), place, is_local: false });
+        }
+        let path = data_dir.join("pictures");
+        std::fs::create_dir_all(&path).map_err(|source| PictureStoreError::Directory { path: path.clone(), source })?;
+        let place = place_of(&path);
+        // A picture is announced by a row that survives a loss of power, and so must it.
+        let files = LocalFileSystem::new_with_prefix(path)?.with_fsync(true);
+        Ok(PictureStore { store: Arc::new(files), place, is_local: true })
     }
 
     /// Keeps `bytes` under `key`. Nobody ever sees a part of them.
@@ -121,17 +136,35 @@ impl PictureStore {
         Ok(Some(found.bytes().await?))
     }
 
+    /// The name of this store, by which the database knows where an object lies. None for a directory that has no name
+    /// because it cannot be written to.
+    pub fn place(&self) -> Option<&str> {
+        self.place.as_deref()
+    }
+
     /// Deletes what is under `key`, if anything.
     ///
     /// # Errors
     ///
     /// When the store fails; to be tried again then.
-    pub async fn delete(&self, key: Uuid) -> Result<(), PictureStoreError> {
+    pub async fn delete(&self, key: Uuid) -> Result<Deleted, PictureStoreError> {
         match self.store.delete(&path(key)).await {
-            Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Ok(()) => Ok(Deleted::Gone),
+            Err(object_store::Error::NotFound { .. }) if self.is_local => Ok(Deleted::NotHere),
+            Err(object_store::Error::NotFound { .. }) => Ok(Deleted::Gone),
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// The name of a directory: drawn when it is made, kept in it, and the same for all who share it.
+fn place_of(directory: &Path) -> Option<String> {
+    let file = directory.join(PLACE_FILE);
+    if let Ok(mut new) = std::fs::File::create_new(&file) {
+        let name = format!("directory:{}", Uuid::new_v4());
+        new.write_all(name.as_bytes()).and_then(|()| new.sync_all()).ok()?;
+    }
+    std::fs::read_to_string(file).ok().filter(|name| !name.is_empty())
 }
 
 fn s3(bucket: &str, settings: &S3Settings) -> AmazonS3Builder {
@@ -180,8 +213,9 @@ mod tests {
         store.put(key, bytes.clone()).await.expect("kept again");
         assert_eq!(store.get(key).await.expect("an answer"), Some(bytes));
         assert_eq!(store.get(other).await.expect("an answer"), None);
-        for _ in 0..2 {
-            store.delete(key).await.expect("deleted");
+        for again in [false, true] {
+            let deleted = store.delete(key).await.expect("deleted");
+            assert_eq!(deleted, if again && store.is_local { Deleted::NotHere } else { Deleted::Gone });
             assert_eq!(store.get(key).await.expect("an answer"), None);
         }
     }
@@ -194,6 +228,17 @@ mod tests {
         store.put(Uuid::nil(), Bytes::from_static(b"kept")).await.expect("kept");
         let store = PictureStore::open(directory.path(), &S3Settings::default()).expect("the same store");
         assert_eq!(store.get(Uuid::nil()).await.expect("an answer"), Some(Bytes::from_static(b"kept")));
+    }
+
+    #[test]
+    fn a_directory_keeps_its_name_and_no_two_have_the_same() {
+        let (one, other) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+        let place = |directory: &Path| {
+            let store = PictureStore::open(directory, &S3Settings::default()).expect("a store");
+            store.place().expect("a name").to_owned()
+        };
+        assert_eq!(place(one.path()), place(one.path()));
+        assert_ne!(place(one.path()), place(other.path()));
     }
 
     type Objects = Arc<Mutex<HashMap<String, Bytes>>>;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::store::pages::Page;
-use crate::store::search::{Change, Claim, FilterError, IndexRecord, Outcome, StoredProduct};
+use crate::store::search::{Change, FilterError, Found, IndexRecord, Outcome, StoredProduct};
 use crate::store::{self, Store, StoreError};
 
 use self::elasticsearch::standing;
@@ -104,11 +104,11 @@ impl Engine {
         }
     }
 
-    /// Keys of a page of products that satisfy criteria, in the order of their ids. Answers or fails within the deadline.
+    /// A page of products that satisfy criteria, in the order of their ids. Answers or fails within the deadline.
     ///
     /// # Errors
     /// [`SearchError::TooSlow`] and [`SearchError::Unavailable`] are 503 to a client.
-    pub async fn page(&self, search: &Search<'_>) -> Result<Page<i64>, SearchError> {
+    pub async fn page(&self, search: &Search<'_>) -> Result<Page<Found>, SearchError> {
         match self {
             Engine::Postgres(postgres) => {
                 postgres.require_ready().await?;
@@ -159,6 +159,21 @@ impl Engine {
         }
     }
 
+    /// Whether the index may hold what the database no longer does, since that was put back to an earlier state. It
+    /// answers until it is rebuilt.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn is_stale(&self) -> Result<bool, EngineError> {
+        match self {
+            // It was put back together with the products.
+            Engine::Postgres(_) => Ok(false),
+            Engine::Elasticsearch(elastic) => {
+                Ok(elastic.targets().await?.iter().any(|index| index.stale && !index.building))
+            }
+        }
+    }
+
     /// Makes an index small that was just built. Takes minutes for a million products; searches and writes go on.
     ///
     /// # Errors
@@ -184,15 +199,15 @@ impl Engine {
         Ok(is_wanted)
     }
 
-    /// Writes changes that were claimed, and tells what became of each.
+    /// Writes changes, and tells what became of each.
     ///
     /// # Errors
-    /// When none of them may be taken as written; the claim is then to be dropped.
-    pub async fn apply(&self, claim: &mut Claim, changes: &[Change]) -> Result<Vec<Outcome>, EngineError> {
+    /// When none of them may be taken as written.
+    pub async fn apply(&self, changes: &[Change]) -> Result<Vec<Outcome>, EngineError> {
         match self {
             Engine::Postgres(postgres) => {
                 postgres.require_ready().await.map_err(|_| EngineError::NotReady)?;
-                claim.project(changes).await?;
+                postgres.store.project(changes).await?;
                 Ok(vec![Outcome::Done; changes.len()])
             }
             Engine::Elasticsearch(elastic) => elastic.apply(changes).await,
@@ -270,7 +285,20 @@ impl Postgres {
 
     async fn rebuild(&self, progress: &Progress<'_>) -> Result<(), EngineError> {
         let total = self.store.count_products().await?;
-        let (mut after, mut done) = (i64::MIN, 0);
+        // How far it is, is kept under a name that no search looks at.
+        let checkpoint = IndexRecord {
+            name: format!("{POSTGRES_FAMILY}-{POSTGRES_VERSION}-rebuild"),
+            family: POSTGRES_FAMILY.to_owned(),
+            mapping_version: POSTGRES_VERSION,
+            building: true,
+            stale: false,
+            built_to: None,
+        };
+        let known = self.store.search_indexes().await?.into_iter().find(|index| index.name == checkpoint.name);
+        if known.is_none() {
+            self.store.add_search_index(&checkpoint).await?;
+        }
+        let (mut after, mut done) = (known.and_then(|index| index.built_to).unwrap_or(i64::MIN), 0);
         loop {
             let part = self.store.products_after_key(after, REBUILD_PRODUCTS).await?;
             let Some(last) = part.last else { break };
@@ -279,6 +307,7 @@ impl Postgres {
                 tokio::task::spawn_blocking(move || part.products.into_iter().map(StoredProduct::change).collect())
                     .await?;
             self.store.project(&changes).await?;
+            self.store.set_built_to(&checkpoint.name, after).await?;
             done += changes.len() as i64;
             progress(done, total.max(done));
         }
@@ -288,6 +317,8 @@ impl Postgres {
             family: POSTGRES_FAMILY.to_owned(),
             mapping_version: POSTGRES_VERSION,
             building: false,
+            stale: false,
+            built_to: None,
         };
         self.store.add_search_index(&record).await?;
         self.store.set_search_index(&record.name).await?;

@@ -27,6 +27,13 @@ pub struct Settings {
     /// What the names of indices and aliases begin with. Each database needs a prefix of its own.
     #[arg(long, env = "ELASTICSEARCH_INDEX_PREFIX", default_value = DEFAULT_PREFIX, value_parser = index_prefix)]
     pub elasticsearch_index_prefix: String,
+    /// Shards of an index that is made. One holds some ten million products; more let several nodes share the work.
+    #[arg(long, env = "ELASTICSEARCH_SHARDS", default_value_t = DEFAULT_SHARDS, value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    pub elasticsearch_shards: u32,
+    /// Over how many of the shards one account spreads, less than there are: 1 where accounts are many and small, more
+    /// where one of them would fill a shard.
+    #[arg(long, env = "ELASTICSEARCH_SHARDS_PER_ACCOUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    pub elasticsearch_shards_per_account: u32,
     /// How long a search may take, in milliseconds, before the answer is 503.
     #[arg(long, env = "SEARCH_DEADLINE_MS", default_value_t = DEFAULT_DEADLINE_MS, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     pub search_deadline_ms: u64,
@@ -34,6 +41,8 @@ pub struct Settings {
 
 /// What the names of indices begin with unless told otherwise.
 const DEFAULT_PREFIX: &str = "vat-classification";
+/// Shards of an index unless told otherwise.
+const DEFAULT_SHARDS: u32 = 1;
 /// How long a search may take unless told otherwise, in milliseconds.
 const DEFAULT_DEADLINE_MS: u64 = 2_000;
 /// Most characters of a prefix: a name has at most 255, and more is added.
@@ -55,6 +64,8 @@ impl Default for Settings {
             elasticsearch_api_key: None,
             elasticsearch_ca_file: None,
             elasticsearch_index_prefix: DEFAULT_PREFIX.to_owned(),
+            elasticsearch_shards: DEFAULT_SHARDS,
+            elasticsearch_shards_per_account: 1,
             search_deadline_ms: DEFAULT_DEADLINE_MS,
         }
     }

@@ -1,11 +1,11 @@
 //! Merchant product attributes that an account has declared.
 
-use sqlx::FromRow;
+use sqlx::{Executor, FromRow, Postgres};
 
 use crate::domain::Fault;
 use crate::domain::attributes::{Declaration, DeclarationInput};
 use crate::domain::validation::Declarations;
-use crate::store::{Store, StoreError, Tx};
+use crate::store::{Store, StoreError};
 
 /// Most attributes that an account may declare: every write of a product reads them all.
 pub const MAX_ATTRIBUTES: i64 = 1_000;
@@ -41,8 +41,11 @@ const SELECT: &str = "select field_name, display_name, description, is_language_
     from merchant_product_attributes where account_id = $1 order by field_name";
 
 /// All declarations of an account.
-pub(super) async fn declarations(tx: &mut Tx, account: i64) -> Result<Declarations, StoreError> {
-    let rows: Vec<Row> = sqlx::query_as(SELECT).bind(account).fetch_all(&mut **tx).await?;
+pub(super) async fn declarations(
+    connection: impl Executor<'_, Database = Postgres>,
+    account: i64,
+) -> Result<Declarations, StoreError> {
+    let rows: Vec<Row> = sqlx::query_as(SELECT).bind(account).fetch_all(connection).await?;
     let declared = rows.into_iter().filter_map(Row::declaration);
     Ok(declared.map(|declaration| (declaration.field_name.clone(), declaration)).collect())
 }

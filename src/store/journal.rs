@@ -29,12 +29,26 @@ pub(super) async fn record(tx: &mut Tx, account: i64, entries: &[Entry<'_>]) -> 
     record_for_accounts(tx, &vec![account; entries.len()], entries).await
 }
 
+/// As [`record`], behind entries of the same transaction that were written otherwise.
+pub(super) async fn record_after(
+    tx: &mut Tx,
+    account: i64,
+    written: usize,
+    entries: &[Entry<'_>],
+) -> Result<(), StoreError> {
+    insert(tx, &vec![account; entries.len()], written, entries).await
+}
+
 /// As [`record`], for entries of several accounts.
 pub(super) async fn record_for_accounts(
     tx: &mut Tx,
     accounts: &[i64],
     entries: &[Entry<'_>],
 ) -> Result<(), StoreError> {
+    insert(tx, accounts, 0, entries).await
+}
+
+async fn insert(tx: &mut Tx, accounts: &[i64], written: usize, entries: &[Entry<'_>]) -> Result<(), StoreError> {
     fn column<'a, T>(entries: &[Entry<'a>], value: impl Fn(&Entry<'a>) -> T) -> Vec<T> {
         entries.iter().map(value).collect()
     }
@@ -50,7 +64,7 @@ pub(super) async fn record_for_accounts(
                      $8::text[], $9::text[], $10::text[], $11::bigint[]) with ordinality
               as entry (account_id, product_key, product_id, shop_id, taxonomy, action, actor, status, strategy,
                         product_class, version, ordinal),
-              (select journal_sequence(0)) as first (start)",
+              (select journal_sequence($12)) as first (start)",
     )
     .bind(accounts)
     .bind(column(entries, |entry| entry.product.0))
@@ -63,6 +77,7 @@ pub(super) async fn record_for_accounts(
     .bind(column(entries, |entry| entry.strategy))
     .bind(column(entries, |entry| entry.product_class.clone()))
     .bind(column(entries, |entry| entry.version))
+    .bind(i64::try_from(written).unwrap_or(i64::MAX))
     .execute(&mut **tx)
     .await?;
     Ok(())
@@ -83,20 +98,26 @@ pub(super) fn new_uuid() -> Uuid {
     Uuid::now_v7()
 }
 
-/// Sees to it that new sequences lie above all old ones, also when a dump was restored into a cluster whose
-/// transaction ids begin lower than those of the old one.
+/// Transactions that a database may have lost when it is put back to an earlier state: sequences go on behind all that
+/// clients may have seen of them.
+const LOST_TRANSACTIONS: i64 = 1 << 24;
+
+/// Sees to it that new sequences lie above all old ones: when a dump was restored into a cluster whose transaction ids
+/// begin lower than those of the old one, and when a cluster was put back to an earlier state.
 ///
-/// In the cluster for which this was done last nothing is read but one row; in another one the end of each account's
-/// journal, by its index.
-pub(super) async fn raise_base(pool: &PgPool) -> Result<(), sqlx::Error> {
-    let is_same: bool = sqlx::query_scalar(
-        "select cluster is not distinct from system_identifier from journal_base, pg_control_system()",
+/// Answers whether anything of that kind has happened since this was done last. If not, nothing is read but one row;
+/// otherwise the end of each account's journal, by its index.
+pub(super) async fn raise_base(pool: &PgPool) -> Result<bool, sqlx::Error> {
+    let (is_new, is_same): (bool, bool) = sqlx::query_as(
+        "select timeline is null, cluster is not distinct from system_identifier and timeline is not distinct from timeline_id
+         from journal_base, pg_control_system(), pg_control_checkpoint()",
     )
     .fetch_one(pool)
     .await?;
     if is_same {
-        return Ok(());
+        return Ok(false);
     }
+    let lost = if is_new { 0 } else { LOST_TRANSACTIONS };
     sqlx::query(
         "with highest as (
              select coalesce(max(last.sequence), 0) / 131072 as transaction
@@ -104,12 +125,14 @@ pub(super) async fn raise_base(pool: &PgPool) -> Result<(), sqlx::Error> {
                  select sequence from journal where journal.account_id = accounts.account_id
                  order by sequence desc limit 1) as last)
          update journal_base
-         set cluster = system_identifier,
-             base = case when base + pg_current_xact_id()::text::bigint <= highest.transaction
-                         then highest.transaction + 1 else base end
-         from highest, pg_control_system()",
+         set cluster = system_identifier, timeline = timeline_id,
+             base = $1 + case when base + pg_current_xact_id()::text::bigint <= highest.transaction
+                              then highest.transaction + 1 else base end
+         from highest, pg_control_system(), pg_control_checkpoint()
+         where cluster is distinct from system_identifier or timeline is distinct from timeline_id",
     )
+    .bind(lost)
     .execute(pool)
     .await?;
-    Ok(())
+    Ok(!is_new)
 }

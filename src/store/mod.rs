@@ -9,6 +9,7 @@ pub mod attributes;
 pub mod auto_queue;
 pub mod changes;
 mod details;
+mod fairness;
 pub mod journal;
 pub mod labels;
 pub mod lengths;
@@ -21,6 +22,8 @@ pub mod quota;
 pub mod search;
 pub mod settings;
 
+use std::time::Duration;
+
 use sqlx::{PgPool, Postgres, Transaction};
 
 use crate::domain::Fault;
@@ -29,6 +32,13 @@ pub use settings::Settings;
 
 /// How often a transaction that lost a deadlock or a race is tried again.
 pub const MAX_ATTEMPTS: u32 = 5;
+/// Most time before the second attempt, in milliseconds; twice as much before each further one.
+const RETRY_PAUSE_MS: u64 = 5;
+/// Connections that may turn out to be broken before a transaction fails.
+const MAX_BROKEN_CONNECTIONS: u32 = 3;
+
+/// The number of the lock that a service holds while it migrates behind a pooler.
+const MIGRATION_LOCK: i64 = 0x7661_7463_6d69_6772;
 
 /// The schema's migrations, compiled in.
 pub static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!();
@@ -113,6 +123,8 @@ impl StoreError {
 #[derive(Clone, Debug)]
 pub struct Store {
     pool: PgPool,
+    /// Whether sessions are shared with others, so that nothing may be kept in one.
+    is_pooled: bool,
 }
 
 impl Store {
@@ -130,7 +142,7 @@ impl Store {
     /// When the URL is malformed or no connection can be made.
     pub async fn connect_with(url: &str, settings: &Settings) -> Result<Store, sqlx::Error> {
         let pool = settings.pool_options().connect_with(settings.connect_options(url)?).await?;
-        Ok(Store { pool })
+        Ok(Store { pool, is_pooled: settings.database_transaction_pooler })
     }
 
     /// Brings the schema up to date; several services may do so at once.
@@ -138,8 +150,21 @@ impl Store {
     /// # Errors
     /// When the database has a schema that this version does not know.
     pub async fn migrate(&self) -> Result<(), sqlx::migrate::MigrateError> {
-        MIGRATIONS.run(&self.pool).await?;
-        journal::raise_base(&self.pool).await?;
+        if self.is_pooled {
+            // The migrator's own lock belongs to a session, and would be left with whichever connection it was given.
+            let mut lock = self.pool.begin().await?;
+            sqlx::query("select pg_advisory_xact_lock($1)").bind(MIGRATION_LOCK).execute(&mut *lock).await?;
+            let mut unlocked = sqlx::migrate!();
+            unlocked.set_locking(false);
+            unlocked.run(&self.pool).await?;
+            lock.rollback().await?;
+        } else {
+            MIGRATIONS.run(&self.pool).await?;
+        }
+        if journal::raise_base(&self.pool).await? {
+            // An index outside of the database may be ahead of it.
+            sqlx::query("update search_indexes set stale = true where not building").execute(&self.pool).await?;
+        }
         Ok(())
     }
 
@@ -156,12 +181,21 @@ impl Store {
         sqlx::query("select 1").execute(&self.pool).await.map(|_| ())
     }
 
+    /// Begins a transaction, on another connection where one turns out to be broken: after a restart of the database
+    /// all of them are, and nothing has been asked of it yet.
     async fn begin(&self) -> Result<Tx, StoreError> {
-        Ok(self.pool.begin().await?)
+        let mut broken = 0;
+        loop {
+            match self.pool.begin().await {
+                Err(sqlx::Error::Io(_)) if broken < MAX_BROKEN_CONNECTIONS => broken += 1,
+                begun => return Ok(begun?),
+            }
+        }
     }
 }
 
-/// Runs a transaction again when it lost a deadlock or a race, at most [`MAX_ATTEMPTS`] times in all.
+/// Runs a transaction again when it lost a deadlock or a race, at most [`MAX_ATTEMPTS`] times in all, after a pause
+/// that grows and differs from one writer to the next.
 async fn with_retries<T, F>(mut attempt: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
@@ -169,7 +203,12 @@ where
     let mut tries = 1;
     loop {
         match attempt().await {
-            Err(error) if error.is_transient() && tries < MAX_ATTEMPTS => tries += 1,
+            Err(error) if error.is_transient() && tries < MAX_ATTEMPTS => {
+                let longest = RETRY_PAUSE_MS << tries;
+                let random = getrandom::u64().unwrap_or_default();
+                tokio::time::sleep(Duration::from_millis(longest / 2 + random % (longest / 2 + 1))).await;
+                tries += 1;
+            }
             result => return result,
         }
     }

@@ -28,6 +28,11 @@ impl<T> Page<T> {
     pub fn from_rows<K>(mut rows: Vec<T>, size: usize, position: &Position<K>) -> Page<T> {
         let more = rows.len() > size;
         rows.truncate(size);
+        Page::from_part(rows, more, position)
+    }
+
+    /// A page from the rows that it has, backwards for a position before a key, and whether there are more that way.
+    pub fn from_part<K>(mut rows: Vec<T>, more: bool, position: &Position<K>) -> Page<T> {
         match position {
             Position::Start => Page { items: rows, more_after: more, more_before: false },
             Position::After(_) => Page { more_before: !rows.is_empty(), items: rows, more_after: more },
@@ -36,6 +41,11 @@ impl<T> Page<T> {
                 Page { more_after: !rows.is_empty(), items: rows, more_before: more }
             }
         }
+    }
+
+    /// The keys of its first and last items.
+    pub fn ends<K>(&self, key: impl Fn(&T) -> K) -> Option<(K, K)> {
+        Some((key(self.items.first()?), key(self.items.last()?)))
     }
 
     /// The same page of other items.

@@ -111,8 +111,8 @@ impl Store {
                      where auto_parked.account_id = chosen.account_id and auto_parked.product_key = chosen.product_key
                      returning auto_parked.product_key),
                  queued as (
-                     insert into auto_queue (product_key)
-                     select product_key from removed join products using (product_key))
+                     insert into auto_queue (account_id, product_key)
+                     select account_id, product_key from removed join products using (product_key))
                  select count(*) from removed"
             }
             Queue::Search => {

@@ -3,6 +3,8 @@
 //! An object is written before its row and removed after it, so that a row always names an object that exists.
 //! Objects that no row names are noted for removal in the transaction that lets go of them.
 
+use std::time::Duration;
+
 use sqlx::FromRow;
 
 use crate::domain::{Fault, ShopId};
@@ -10,7 +12,9 @@ use crate::store::products::unknown_product;
 use crate::store::{Store, StoreError, Tx};
 
 /// Orphaned objects that are removed in one go.
-pub const ORPHANS_PER_ROUND: i64 = 100;
+pub const ORPHANS_AT_ONCE: i64 = 100;
+/// How long an object stays that no picture names: much longer than any request may take that still wants to name it.
+pub const ORPHAN_KEPT: Duration = Duration::from_secs(600);
 
 /// A picture of a product.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]
@@ -87,21 +91,15 @@ impl Store {
         replace: bool,
     ) -> Result<(), StoreError> {
         let mut tx = self.begin().await?;
-        let row: Option<(i64, bool)> = sqlx::query_as(
-            "select product_key, exists (select from pictures where pictures.product_key = products.product_key)
-             from products where account_id = $1 and shop_id = $2 and product_id = $3 for update",
-        )
-        .bind(account)
-        .bind(shop.stored())
-        .bind(product_id)
-        .fetch_optional(&mut *tx)
-        .await?;
-        check_presence(row.map(|row| row.1), product_id, replace)?;
-        let key = row.map(|row| row.0).unwrap_or_default();
+        let locked = lock_product(&mut tx, account, shop, product_id).await?;
+        check_presence(locked.map(|(_, has_picture)| has_picture), product_id, replace)?;
+        let key = locked.map(|(key, _)| key).unwrap_or_default();
         remove(&mut tx, key).await?;
+        // The object is no orphan from now on; where it lies was noted with it.
         sqlx::query(
-            "insert into pictures (product_key, object_key, content_type, width, height, size, etag)
-             values ($1, $2, $3, $4, $5, $6, $7)",
+            "with mine as (delete from orphaned_objects where object_key = $2 returning place)
+             insert into pictures (product_key, object_key, content_type, width, height, size, etag, place)
+             values ($1, $2, $3, $4, $5, $6, $7, (select place from mine))",
         )
         .bind(key)
         .bind(&picture.object_key)
@@ -121,63 +119,89 @@ impl Store {
     /// Not found when there is no such product, or it has no picture.
     pub async fn remove_picture(&self, account: i64, shop: ShopId, product_id: &str) -> Result<(), StoreError> {
         let mut tx = self.begin().await?;
-        let row: Option<(i64, bool)> = sqlx::query_as(
-            "select product_key, exists (select from pictures where pictures.product_key = products.product_key)
-             from products where account_id = $1 and shop_id = $2 and product_id = $3 for update",
-        )
-        .bind(account)
-        .bind(shop.stored())
-        .bind(product_id)
-        .fetch_optional(&mut *tx)
-        .await?;
-        check_presence(row.map(|row| row.1), product_id, true)?;
-        remove(&mut tx, row.map(|row| row.0).unwrap_or_default()).await?;
+        let locked = lock_product(&mut tx, account, shop, product_id).await?;
+        check_presence(locked.map(|(_, has_picture)| has_picture), product_id, true)?;
+        remove(&mut tx, locked.map(|(key, _)| key).unwrap_or_default()).await?;
         Ok(tx.commit().await?)
     }
 
-    /// Notes that an object was written which no row may ever name.
+    /// Notes that an object is about to be written to the store of this name, which no row may ever name.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn orphan_object(&self, object_key: &str) -> Result<(), StoreError> {
-        sqlx::query("insert into orphaned_objects (object_key) values ($1) on conflict do nothing")
+    pub async fn orphan_object(&self, object_key: &str, place: Option<&str>) -> Result<(), StoreError> {
+        sqlx::query("insert into orphaned_objects (object_key, place) values ($1, $2) on conflict do nothing")
             .bind(object_key)
+            .bind(place)
             .execute(self.pool())
             .await?;
         Ok(())
     }
 
-    /// Some objects that no picture names.
+    /// Some objects that no picture names, of the store of this name or of one that is not known; those that have
+    /// waited longest first. Tells of each whether it is known to lie there.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn orphaned_objects(&self) -> Result<Vec<String>, StoreError> {
-        let keys = sqlx::query_scalar(
-            "select object_key from orphaned_objects
-             where not exists (select from pictures where pictures.object_key = orphaned_objects.object_key)
-               and orphaned_at < now() - interval '1 minute'
+    pub async fn orphaned_objects(&self, place: Option<&str>) -> Result<Vec<(String, bool)>, StoreError> {
+        let keys = sqlx::query_as(
+            "select object_key, place is not null from orphaned_objects
+             where (place is null or place = $2) and orphaned_at < now() - $3
+               and not exists (select from pictures where pictures.object_key = orphaned_objects.object_key)
              order by orphaned_at limit $1",
         )
-        .bind(ORPHANS_PER_ROUND)
+        .bind(ORPHANS_AT_ONCE)
+        .bind(place)
+        .bind(ORPHAN_KEPT)
         .fetch_all(self.pool())
         .await?;
         Ok(keys)
     }
 
-    /// Forgets objects that were removed, and those that a picture names after all.
+    /// Forgets objects that were removed.
     ///
     /// # Errors
     /// When the database fails.
     pub async fn forget_orphans(&self, keys: &[String]) -> Result<(), StoreError> {
-        sqlx::query(
-            "delete from orphaned_objects where object_key = any($1)
-                or exists (select from pictures where pictures.object_key = orphaned_objects.object_key)",
-        )
-        .bind(keys)
-        .execute(self.pool())
-        .await?;
+        sqlx::query("delete from orphaned_objects where object_key = any($1)").bind(keys).execute(self.pool()).await?;
         Ok(())
     }
+
+    /// Puts objects that could not be removed behind all others.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn postpone_orphans(&self, keys: &[String]) -> Result<(), StoreError> {
+        sqlx::query("update orphaned_objects set orphaned_at = now() where object_key = any($1)")
+            .bind(keys)
+            .execute(self.pool())
+            .await?;
+        Ok(())
+    }
+}
+
+/// Locks a product and tells its key and whether it has a picture; none when there is no such product.
+async fn lock_product(
+    tx: &mut Tx,
+    account: i64,
+    shop: ShopId,
+    product_id: &str,
+) -> Result<Option<(i64, bool)>, StoreError> {
+    let key: Option<i64> = sqlx::query_scalar(
+        "select product_key from products where account_id = $1 and shop_id = $2 and product_id = $3 for update",
+    )
+    .bind(account)
+    .bind(shop.stored())
+    .bind(product_id)
+    .fetch_optional(&mut **tx)
+    .await?;
+    let Some(key) = key else { return Ok(None) };
+    // Asked once the row is ours: the snapshot of the statement that waited for it is from before the wait.
+    let has_picture = sqlx::query_scalar("select exists (select from pictures where product_key = $1)")
+        .bind(key)
+        .fetch_one(&mut **tx)
+        .await?;
+    Ok(Some((key, has_picture)))
 }
 
 fn check_presence(has_picture: Option<bool>, product_id: &str, replace: bool) -> Result<(), StoreError> {
@@ -196,8 +220,8 @@ fn check_presence(has_picture: Option<bool>, product_id: &str, replace: bool) ->
 /// Lets go of a product's picture, if it has one.
 pub(super) async fn remove(tx: &mut Tx, product_key: i64) -> Result<(), StoreError> {
     sqlx::query(
-        "with removed as (delete from pictures where product_key = $1 returning object_key)
-         insert into orphaned_objects (object_key) select object_key from removed on conflict do nothing",
+        "with removed as (delete from pictures where product_key = $1 returning object_key, place)
+         insert into orphaned_objects (object_key, place) select object_key, place from removed on conflict do nothing",
     )
     .bind(product_key)
     .execute(&mut **tx)

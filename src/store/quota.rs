@@ -7,7 +7,7 @@ use crate::store::accounts::Caller;
 use crate::store::{Store, StoreError, Tx};
 
 /// Over how many rows an account without a limit spreads its count.
-const SHARDS: i64 = 32;
+pub(super) const SHARDS: i64 = 32;
 
 /// What an account has used.
 #[derive(Clone, Debug, FromRow)]
@@ -51,6 +51,26 @@ pub(super) async fn charge(tx: &mut Tx, caller: &Caller, checks: usize) -> Resul
     .await?;
     if row.0 > limit {
         return Err(StoreError::LimitExceeded { limit, used: row.0 - checks, asked: checks });
+    }
+    Ok(())
+}
+
+/// Refuses checks for which there is no room by now, before anything is written; [`charge`] decides.
+///
+/// # Errors
+/// [`StoreError::LimitExceeded`] when the plan does not allow that many more.
+pub(super) async fn require_room(tx: &mut Tx, caller: &Caller, checks: usize) -> Result<(), StoreError> {
+    let Some(limit) = caller.plan.monthly_checks() else { return Ok(()) };
+    let used: i64 = sqlx::query_scalar(
+        "select coalesce(sum(used), 0)::bigint from usage
+         where account_id = $1 and month = date_trunc('month', now() at time zone 'UTC')",
+    )
+    .bind(caller.account)
+    .fetch_one(&mut **tx)
+    .await?;
+    let asked = i64::try_from(checks).unwrap_or(i64::MAX);
+    if used.saturating_add(asked) > limit && asked > 0 {
+        return Err(StoreError::LimitExceeded { limit, used, asked });
     }
     Ok(())
 }

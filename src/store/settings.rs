@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sqlx::Connection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
 /// Most connections that one service opens, unless told otherwise.
@@ -12,6 +13,8 @@ pub const ACQUIRE_TIMEOUT_MS: u64 = 1_500;
 /// How long any statement may run unless told otherwise, in seconds; a request is over by then, and a migration sets
 /// its own limit.
 pub const STATEMENT_TIMEOUT_S: u64 = 60;
+/// How long a connection may have been idle before it is tested when it is taken.
+const TESTED_AFTER: Duration = Duration::from_millis(500);
 /// Statements that a connection keeps prepared, unless told otherwise.
 pub const PREPARED_STATEMENTS: usize = 200;
 
@@ -27,9 +30,9 @@ pub struct Settings {
     /// How long any statement may run, in seconds.
     #[arg(long, env = "DATABASE_STATEMENT_TIMEOUT_S", default_value_t = STATEMENT_TIMEOUT_S, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub database_statement_timeout_s: u64,
-    /// The database is reached through a pooler that gives each transaction another connection, such as PgBouncer in
-    /// transaction mode: nothing is prepared, and nothing is set at the start of a connection. The limit of statements
-    /// is then to be set for the database's role.
+    /// The database is reached through a pooler that gives each transaction another connection, such as PgBouncer 1.21 or
+    /// later in transaction mode with max_prepared_statements: nothing is set at the start of a connection, and no lock
+    /// outlives a transaction. The limit of statements is then to be set for the role in the database.
     #[arg(long, env = "DATABASE_TRANSACTION_POOLER", action = clap::ArgAction::SetTrue)]
     pub database_transaction_pooler: bool,
 }
@@ -51,7 +54,7 @@ impl Settings {
         let options: PgConnectOptions = url.parse()?;
         let options = options.application_name("vat-classification");
         if self.database_transaction_pooler {
-            return Ok(options.statement_cache_capacity(0).extra_float_digits(None));
+            return Ok(options.statement_cache_capacity(PREPARED_STATEMENTS).extra_float_digits(None));
         }
         let timeout = Duration::from_secs(self.database_statement_timeout_s).as_millis().to_string();
         Ok(options
@@ -65,5 +68,12 @@ impl Settings {
             .max_connections(self.database_connections)
             .min_connections(1)
             .acquire_timeout(Duration::from_millis(self.database_acquire_timeout_ms))
+            .test_before_acquire(false)
+            .before_acquire(|connection, meta| {
+                Box::pin(async move {
+                    // A round trip for each query would be much; a connection that was busy a moment ago is there.
+                    Ok(meta.idle_for < TESTED_AFTER || connection.ping().await.is_ok())
+                })
+            })
     }
 }

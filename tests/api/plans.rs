@@ -1,6 +1,11 @@
 //! Nothing that is done often reads what it does not need: no large table is scanned.
 
-use vat_classification::store::{Settings, Store};
+use vat_classification::domain::access::Plan;
+use vat_classification::domain::{Product, ShopId};
+use vat_classification::store::auto_queue::AutoResult;
+use vat_classification::store::pages::Position;
+use vat_classification::store::products::{Asked, NewProduct};
+use vat_classification::store::{Settings, Store, StoreError};
 
 use crate::support::{TestDatabase, database};
 
@@ -33,6 +38,8 @@ impl Large {
              from assignments",
             "insert into pictures (product_key, object_key, content_type, width, height, size, etag)
              select product_key, gen_random_uuid()::text, 'image/png', 1, 1, 1, 'x' from products",
+            "insert into orphaned_objects (object_key, orphaned_at)
+             select gen_random_uuid()::text, now() - interval '1 day' from products",
             "insert into search_documents (product_key, account_id, shop_id, product_id, version, id_text, keyword_texts,
                     name_texts, tag_texts, keyword_words, name_words, tag_words, all_keywords, all_names, all_tags)
              select product_key, account_id, 0, product_id, 1, product_id, '{}', '{}', '{}', '{}', '{}', '{}', '', '', ''
@@ -92,4 +99,96 @@ async fn after_a_restore_sequences_go_on_above_the_highest() {
     let next: i64 =
         sqlx::query_scalar("select journal_sequence(0)").fetch_one(large.store.pool()).await.expect("a sequence");
     assert!(next > highest, "{next} {highest}");
+}
+
+#[tokio::test]
+async fn a_creation_beyond_the_limit_of_the_plan_writes_nothing() {
+    let database = database().await;
+    let settings = Settings { database_connections: 1, ..Settings::default() };
+    let store = Store::connect_with(&database.url, &settings).await.expect("a connection");
+    store.create_account("trial", Plan::FreeTrial).await.expect("an account");
+    let caller = store.account_by_name("trial", "x").await.expect("an answer").expect("the account");
+    let product = |i: i32| NewProduct { product_id: format!("p{i}"), product: Product::default() };
+    let products: Vec<NewProduct> = (0..101).map(product).collect();
+    let refused = store.create_products(&caller, ShopId::GLOBAL, &products, &Asked::default(), false).await;
+    assert!(matches!(refused, Err(StoreError::LimitExceeded { limit: 100, used: 0, asked: 101 })), "{refused:?}");
+    sqlx::query("select pg_stat_force_next_flush()").execute(store.pool()).await.expect("flushed");
+    let inserted: i64 = sqlx::query_scalar("select n_tup_ins from pg_stat_user_tables where relname = 'products'")
+        .fetch_one(store.pool())
+        .await
+        .expect("statistics");
+    assert_eq!(inserted, 0);
+    store.create_products(&caller, ShopId::GLOBAL, &products[..100], &Asked::default(), false).await.expect("room");
+}
+
+#[tokio::test]
+async fn a_database_that_was_put_back_to_an_earlier_state_is_noticed_once() {
+    let database = database().await;
+    let store = Store::connect(&database.url).await.expect("a connection");
+    store.migrate().await.expect("migrated");
+    let run = async |statement: &'static str| {
+        sqlx::raw_sql(statement).execute(store.pool()).await.expect(statement);
+    };
+    let sequence = async || -> i64 {
+        sqlx::query_scalar("select journal_sequence(0)").fetch_one(store.pool()).await.expect("a sequence")
+    };
+    let is_stale = async || store.search_indexes().await.expect("indices")[0].stale;
+    run("insert into search_indexes (name, family, mapping_version, building) values ('x', 'x', 1, false)").await;
+    let before = sequence().await;
+    store.migrate().await.expect("migrated");
+    assert!(!is_stale().await, "another start is no restore");
+    run("update journal_base set timeline = 0").await;
+    store.migrate().await.expect("migrated");
+    assert!(is_stale().await);
+    // What clients may have seen of the lost transactions lies below.
+    assert!(sequence().await - before > 131_072 * 1_000_000);
+    run("update search_indexes set stale = false").await;
+    store.migrate().await.expect("migrated");
+    assert!(!is_stale().await);
+}
+
+#[tokio::test]
+async fn what_is_done_often_scans_no_large_table() {
+    let large = Large::new().await;
+    let store = &large.store;
+    let caller = store.account_by_name("account 7", "x").await.expect("an answer").expect("the account");
+    let (account, shop) = (caller.account, ShopId::GLOBAL);
+    let asked = Asked::default();
+    let new = |id: &str| NewProduct { product_id: id.to_owned(), product: Product::default() };
+    for position in [Position::Start, Position::After("p5".to_owned()), Position::Before("p5".to_owned())] {
+        let page = large.without_scan("a list", store.products(account, shop, None, &position, 50)).await;
+        assert_eq!(page.expect("a page").page.items.len(), 50);
+    }
+    let ids = ["p1".to_owned(), "p2".to_owned()];
+    large
+        .without_scan("named ones", store.products(account, shop, Some(&ids), &Position::Start, 50))
+        .await
+        .expect("a page");
+    large.without_scan("a product", store.product(account, shop, "p1")).await.expect("the product");
+    large.without_scan("the feed", store.changes(account, 0, 50)).await.expect("changes");
+    large
+        .without_scan("creating", store.create_products(&caller, shop, &[new("n")], &asked, false))
+        .await
+        .expect("made");
+    large
+        .without_scan("creating or replacing", store.create_products(&caller, shop, &[new("n")], &asked, true))
+        .await
+        .expect("made");
+    large
+        .without_scan("replacing", store.replace_product(&caller, shop, &new("p1"), 1, &asked, false))
+        .await
+        .expect("put");
+    // A claim keeps the only connection for itself until it is complete.
+    let assigning = async {
+        let batch = store.claim_auto_assignments(500).await.expect("a claim").expect("rows");
+        let nothing = |slots: usize| Ok(vec![AutoResult { found: None }; slots]);
+        let results: Vec<_> = batch.claims.iter().map(|claim| nothing(claim.slots.len())).collect();
+        batch.complete(&results).await
+    };
+    assert_eq!(large.without_scan("auto-assignment", assigning).await.expect("stored"), 3);
+    let claim = large.without_scan("a claim of the index", store.claim_search_changes(500)).await.expect("a claim");
+    large.without_scan("its end", claim.expect("rows").finish(&[])).await.expect("finished");
+    large.without_scan("deleting", store.delete_product(&caller, shop, "p1", 2)).await.expect("deleted");
+    large.without_scan("housekeeping", store.orphaned_objects(None)).await.expect("keys");
+    large.without_scan("the lengths of queues", store.queue_lengths()).await.expect("lengths");
 }

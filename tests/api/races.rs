@@ -2,8 +2,10 @@
 
 use futures::future::join_all;
 use serde_json::json;
+use vat_classification::domain::ShopId;
 use vat_classification::jobs::auto_assignment::decide;
 use vat_classification::store::auto_queue::Batch;
+use vat_classification::store::pictures::PictureRecord;
 
 use crate::app::{App, action_body, version};
 
@@ -141,4 +143,56 @@ async fn a_claim_given_back_is_claimed_again_and_two_workers_never_share_one() {
         again = app.store.claim_auto_assignments(100).await.expect("a look");
     }
     assert_eq!(finish(&app, again.expect("a batch")).await, 3);
+}
+
+/// Waits until so many statements on the test's database wait for a lock.
+async fn until_waiting(app: &App, count: i64) {
+    let waiting =
+        "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(app.store.pool()).await.expect("a count") < count {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn of_two_first_pictures_one_is_refused() {
+    let app = App::start().await;
+    app.create(&[("p", "x")]).await;
+    let account = app.store.account_by_name("shop", "x").await.expect("an answer").expect("the account").account;
+    let mut held = app.store.pool().begin().await.expect("a transaction");
+    sqlx::query("select from products for update").execute(&mut *held).await.expect("locked");
+    let first = |key: &'static str| {
+        let picture = PictureRecord {
+            object_key: key.to_owned(),
+            content_type: "image/png".to_owned(),
+            width: 1,
+            height: 1,
+            size: 1,
+            etag: key.to_owned(),
+        };
+        let store = app.store.clone();
+        async move { store.set_picture(account, ShopId::GLOBAL, "p", &picture, false).await.is_ok() }
+    };
+    let release = async {
+        until_waiting(&app, 2).await;
+        held.rollback().await.expect("released");
+    };
+    let (one, other, ()) = tokio::join!(first("one"), first("other"), release);
+    assert!(one ^ other, "{one} {other}");
+}
+
+#[tokio::test]
+async fn a_replacement_answers_what_it_wrote_though_the_product_is_deleted_at_once() {
+    let app = App::start().await;
+    for round in 0..40 {
+        let id = format!("p{round}");
+        app.create(&[(&id, "x")]).await;
+        let path = format!("/products/global?productId={id}&currentVersion=1");
+        let put = app.put(&path, crate::app::german("y"));
+        let delete = async {
+            while app.delete(&format!("/products/global?productId={id}&currentVersion=2")).await.status != 204 {}
+        };
+        let (answer, ()) = tokio::join!(put, delete);
+        assert_eq!(answer.expect(200).body["version"], 2);
+    }
 }

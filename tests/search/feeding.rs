@@ -39,12 +39,11 @@ async fn until_found(fixture: &Fixture, engine: &Engine, name: &str, ids: &[&str
     let begin = Instant::now();
     loop {
         let search = Search { size: 100, deadline: VISIBLE, ..fixture.search(&criteria) };
-        let found = engine.page(&search).await.map(|page| page.items);
-        if let Ok(keys) = &found {
-            let records = fixture.store.products_by_key(fixture.caller.account, keys).await.expect("products");
-            if keys.len() == ids.len()
-                && records.iter().map(|record| record.product_id.as_str()).eq(ids.iter().copied())
-            {
+        let found = engine.page(&search).await;
+        if let Ok(page) = &found {
+            let shown = fixture.store.products_found(fixture.caller.account, page.clone(), search.position).await;
+            let shown = shown.expect("products").page.items;
+            if page.items.len() == ids.len() && shown.iter().map(|record| &record.product_id).eq(ids) {
                 return;
             }
         }
@@ -108,10 +107,10 @@ async fn a_late_write_does_not_bring_a_deleted_product_back() {
         delete(&fixture, "1").await;
         let mut claim = fixture.store.claim_search_changes(10).await.expect("a claim").expect("rows");
         let (_, removed) = claim.take();
-        let outcomes = engine.apply(&mut claim, &removed).await.expect("outcomes");
+        let outcomes = engine.apply(&removed).await.expect("outcomes");
         claim.finish(&removed.into_iter().zip(outcomes).collect::<Vec<_>>()).await.expect("finished");
 
-        let outcomes = engine.apply(&mut late, &written).await.expect("outcomes");
+        let outcomes = engine.apply(&written).await.expect("outcomes");
         late.finish(&written.into_iter().zip(outcomes).collect::<Vec<_>>()).await.expect("finished");
         let mut differences = Vec::new();
         let told = Mutex::new(&mut differences);

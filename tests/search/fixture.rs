@@ -57,6 +57,18 @@ impl Fixture {
         (self.engine(&support::elasticsearch().await, prefix.clone()), prefix)
     }
 
+    /// Elasticsearch with an index of so many shards, an account on so many of them.
+    pub(crate) async fn elasticsearch_of_shards(&self, shards: u32, of_account: u32) -> Engine {
+        let settings = Settings {
+            elasticsearch_url: Some(support::elasticsearch().await.parse().expect("a URL")),
+            elasticsearch_index_prefix: format!("test-{}", uuid::Uuid::new_v4().simple()),
+            elasticsearch_shards: shards,
+            elasticsearch_shards_per_account: of_account,
+            ..Settings::default()
+        };
+        Engine::new(&settings, &self.store).expect("an engine")
+    }
+
     fn engine(&self, url: &str, prefix: String) -> Engine {
         let settings = Settings {
             elasticsearch_url: Some(url.parse().expect("a URL")),
@@ -111,9 +123,7 @@ impl Fixture {
     ) -> Page<String> {
         let search = Search { shop, position, size, ..self.search(criteria) };
         let page = engine.page(&search).await.expect("a page");
-        let records = self.store.products_by_key(self.caller.account, &page.items).await.expect("products");
-        let mut ids = records.into_iter().map(|record| record.product_id);
-        page.map(|_| ids.next().expect("the product of a key"))
+        page.map(|found| found.product_id)
     }
 }
 

@@ -4,6 +4,7 @@
 //! `_source` off: until its own retention lease, which it renews every half minute, has passed the document, and until
 //! the segment is merged after that. It is most of what a new index takes.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use elasticsearch::http::Method;
@@ -37,9 +38,9 @@ impl Elasticsearch {
     /// The same with an index by its name.
     pub(super) async fn compact_index(&self, index: &str) -> Result<(), EngineError> {
         self.admin(Method::Post, &format!("{index}/_flush?force=true"), None).await?;
-        let written = self.sequence(index).await?.written;
+        let before = self.sequences(index).await?;
         let began = Instant::now();
-        while self.sequence(index).await?.kept_from <= written && began.elapsed() < LEASE_LIMIT {
+        while keeps_any(&before, &self.sequences(index).await?) && began.elapsed() < LEASE_LIMIT {
             tokio::time::sleep(LEASE_PAUSE).await;
         }
         let segments = 1 + self.store().count_products().await? / PRODUCTS_PER_SEGMENT;
@@ -49,13 +50,18 @@ impl Elasticsearch {
         Ok(())
     }
 
-    async fn sequence(&self, index: &str) -> Result<Sequence, EngineError> {
-        Ok(sequence(&self.admin(Method::Get, &format!("{index}/_stats/docs?level=shards"), None).await?))
+    async fn sequences(&self, index: &str) -> Result<BTreeMap<String, Sequence>, EngineError> {
+        Ok(sequences(&self.admin(Method::Get, &format!("{index}/_stats/docs?level=shards"), None).await?))
     }
 }
 
-/// Numbers of operations on an index.
-#[derive(Debug, PartialEq, Eq)]
+/// Whether a source is still kept of what had been written before.
+fn keeps_any(before: &BTreeMap<String, Sequence>, now: &BTreeMap<String, Sequence>) -> bool {
+    before.iter().any(|(shard, before)| now.get(shard).is_some_and(|now| now.kept_from <= before.written))
+}
+
+/// Numbers of operations on a shard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sequence {
     /// The last one that was written.
     written: i64,
@@ -63,18 +69,20 @@ struct Sequence {
     kept_from: i64,
 }
 
-/// Reads the numbers of an index of one shard from its statistics.
-fn sequence(stats: &Json) -> Sequence {
-    let copies = stats["indices"].as_object().into_iter().flatten();
-    let copies = copies.flat_map(|(_, index)| index["shards"]["0"].as_array().into_iter().flatten());
-    let (mut written, mut kept_from) = (-1, i64::MAX);
-    for copy in copies {
-        written = written.max(copy["seq_no"]["max_seq_no"].as_i64().unwrap_or(-1));
-        for lease in copy["retention_leases"]["leases"].as_array().into_iter().flatten() {
-            kept_from = kept_from.min(lease["retaining_seq_no"].as_i64().unwrap_or(0));
+/// Reads the numbers of each shard of an index from its statistics.
+fn sequences(stats: &Json) -> BTreeMap<String, Sequence> {
+    let mut shards = BTreeMap::new();
+    let indices = stats["indices"].as_object().into_iter().flatten();
+    for (shard, copies) in indices.flat_map(|(_, index)| index["shards"].as_object().into_iter().flatten()) {
+        let found = shards.entry(shard.clone()).or_insert(Sequence { written: -1, kept_from: i64::MAX });
+        for copy in copies.as_array().into_iter().flatten() {
+            found.written = found.written.max(copy["seq_no"]["max_seq_no"].as_i64().unwrap_or(-1));
+            for lease in copy["retention_leases"]["leases"].as_array().into_iter().flatten() {
+                found.kept_from = found.kept_from.min(lease["retaining_seq_no"].as_i64().unwrap_or(0));
+            }
         }
     }
-    Sequence { written, kept_from }
+    shards
 }
 
 #[cfg(test)]
@@ -89,8 +97,17 @@ mod tests {
             let leases: Vec<Json> = kept.iter().map(|from| json!({"id": "x", "retaining_seq_no": from})).collect();
             json!({"seq_no": {"max_seq_no": written}, "retention_leases": {"leases": leases}})
         };
-        let stats = json!({"indices": {"i": {"shards": {"0": [copy(9, &[5, 3]), copy(8, &[4])]}}}});
-        assert_eq!(sequence(&stats), Sequence { written: 9, kept_from: 3 });
-        assert_eq!(sequence(&json!({})), Sequence { written: -1, kept_from: i64::MAX });
+        let stats = json!({"indices": {"i": {"shards": {
+            "0": [copy(9, &[5, 3]), copy(8, &[4])], "1": [copy(2, &[3])],
+        }}}});
+        let found = sequences(&stats);
+        assert_eq!(found["0"], Sequence { written: 9, kept_from: 3 });
+        assert_eq!(found["1"], Sequence { written: 2, kept_from: 3 });
+        assert!(keeps_any(&found, &found));
+        let only = |shard: &str| {
+            found.iter().filter(|(name, _)| *name == shard).map(|(name, found)| (name.clone(), *found)).collect()
+        };
+        assert!(keeps_any(&only("0"), &found) && !keeps_any(&only("1"), &found));
+        assert!(sequences(&json!({})).is_empty());
     }
 }

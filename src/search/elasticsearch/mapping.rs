@@ -8,19 +8,20 @@ use crate::search::elasticsearch::tokens;
 
 /// The version of the mapping and of the terms: an index of another version is rebuilt. To be raised whenever the
 /// mapping, the terms, or the normalisation of texts changes.
-pub(super) const MAPPING_VERSION: i32 = 2;
+pub(super) const MAPPING_VERSION: i32 = 3;
 /// Positions between the words of two texts: more than any phrase spans, since criteria have at most 8 KiB.
 const WORDS_GAP: usize = 10_000;
 /// How long a written document may be invisible to searches.
 pub(super) const REFRESH_INTERVAL: &str = "500ms";
 
-/// The body that creates the index, filled without refreshing until it is complete.
-pub(super) fn index_body() -> Json {
+/// The body that creates an index of so many shards, each account on so many of them; filled without refreshing until
+/// it is complete.
+pub(super) fn index_body((shards, shards_per_account): (u32, u32)) -> Json {
     let mut properties = json!({
         // Account and shop: every query has a filter on it. Absent from the entry of a deleted product.
         "owner": {"type": "keyword", "doc_values": false, "norms": false},
         "id": {"type": "keyword", "norms": false},
-        "key": {"type": "long", "index": false},
+        "key": {"type": "long"},
         "country": {"type": "keyword", "doc_values": false, "norms": false},
         // Milliseconds since 1970 at which a product was deleted.
         "removed_at": {"type": "long"},
@@ -30,9 +31,9 @@ pub(super) fn index_body() -> Json {
         properties[format!("{name}_parts")] = parts_property();
         properties[format!("{name}_words")] = words_property();
     }
-    json!({
+    let mut body = json!({
         "settings": {
-            "number_of_shards": 1,
+            "number_of_shards": shards,
             "number_of_replicas": 0,
             "refresh_interval": "-1",
             "translog.durability": "async",
@@ -43,10 +44,17 @@ pub(super) fn index_body() -> Json {
         "mappings": {
             "dynamic": "strict",
             "_source": {"enabled": false},
+            // Products lie together with the others of their account.
+            "_routing": {"required": true},
             "_meta": {"mapping_version": MAPPING_VERSION},
             "properties": properties,
         },
-    })
+    });
+    // Elasticsearch wants this to be less than the number of shards, and 1 is what it is without.
+    if (2..shards).contains(&shards_per_account) {
+        body["settings"]["routing_partition_size"] = json!(shards_per_account);
+    }
+    body
 }
 
 /// The settings of an index that answers searches.
@@ -210,6 +218,19 @@ mod tests {
         );
         assert_eq!(document["name_words"], json!(["de:öl de:a", "en:xxxx"]));
         assert_eq!(document["description_words"], json!([]));
+    }
+
+    #[test]
+    fn an_account_spreads_over_fewer_shards_than_there_are() {
+        for (shards, per_account, expected) in
+            [(1, 1, Json::Null), (8, 1, Json::Null), (8, 3, json!(3)), (8, 8, Json::Null), (1, 3, Json::Null)]
+        {
+            let settings = &index_body((shards, per_account))["settings"];
+            assert_eq!(
+                (&settings["number_of_shards"], &settings["routing_partition_size"]),
+                (&json!(shards), &expected)
+            );
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod rebuild;
 mod tokens;
 mod write;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -18,6 +19,7 @@ use serde_json::{Value as Json, json};
 use crate::search::{Search, SearchError, Settings, SettingsError};
 use crate::store::Store;
 use crate::store::pages::{Page, Position};
+use crate::store::search::Found;
 
 use client::Request;
 
@@ -37,6 +39,8 @@ pub struct Elasticsearch {
     transport: Transport,
     store: Store,
     prefix: String,
+    /// Shards of an index that is made, and over how many of them an account spreads.
+    shards: (u32, u32),
     /// Raised when a search finds no index, so that the job that feeds it makes one.
     missing: Arc<AtomicBool>,
 }
@@ -47,6 +51,7 @@ impl Elasticsearch {
             transport: client::transport(settings, url)?,
             store: store.clone(),
             prefix: settings.elasticsearch_index_prefix.clone(),
+            shards: (settings.elasticsearch_shards, settings.elasticsearch_shards_per_account),
             missing: Arc::default(),
         })
     }
@@ -81,38 +86,39 @@ impl Elasticsearch {
     }
 
     /// Answers a search. Where the index alone cannot tell, what it finds is compared with the products.
-    pub(super) async fn page(&self, search: &Search<'_>) -> Result<Page<i64>, SearchError> {
+    pub(super) async fn page(&self, search: &Search<'_>) -> Result<Page<Found>, SearchError> {
         let lowered = lower::lower(&search.criteria.expression());
-        let keys = async {
+        let found = async {
             if lowered.exact {
-                let hits = self.hits(&lowered.query, search, search.position, search.size + 1).await?;
-                Ok(hits.into_iter().map(|hit| hit.key).collect())
+                self.hits(&lowered.query, search, search.position, search.size + 1).await
             } else {
                 self.compared(&lowered.query, search).await
             }
         };
-        let keys = tokio::time::timeout(search.deadline, keys).await.unwrap_or(Err(SearchError::TooSlow))?;
-        Ok(Page::from_rows(keys, search.size, search.position))
+        let found = tokio::time::timeout(search.deadline, found).await.unwrap_or(Err(SearchError::TooSlow))?;
+        Ok(Page::from_rows(found, search.size, search.position))
     }
 
     /// Reads on until there are enough products that satisfy the criteria, one more than the page has.
-    async fn compared(&self, query: &Json, search: &Search<'_>) -> Result<Vec<i64>, SearchError> {
-        let (mut keys, mut position, mut wanted) = (Vec::new(), search.position.clone(), search.size + 1);
+    async fn compared(&self, query: &Json, search: &Search<'_>) -> Result<Vec<Found>, SearchError> {
+        let (mut satisfying, mut position, mut wanted) = (Vec::new(), search.position.clone(), search.size + 1);
         loop {
-            let mut hits = self.hits(query, search, &position, wanted).await?;
-            let found: Vec<i64> = hits.iter().map(|hit| hit.key).collect();
-            let satisfying = self.store.satisfying(&found, search.criteria).await;
-            keys.extend(satisfying.map_err(|error| SearchError::Internal(error.to_string()))?);
-            let exhausted = hits.len() < wanted;
-            let Some(last) = hits.pop().filter(|_| !exhausted && keys.len() <= search.size) else { break };
+            let hits = self.hits(query, search, &position, wanted).await?;
+            let (exhausted, last) = (hits.len() < wanted, hits.last().map(|hit| hit.product_id.clone()));
+            let keys: Vec<i64> = hits.iter().map(|hit| hit.key).collect();
+            let kept = self.store.satisfying(&keys, search.criteria).await;
+            let kept: HashSet<i64> =
+                kept.map_err(|error| SearchError::Internal(error.to_string()))?.into_iter().collect();
+            satisfying.extend(hits.into_iter().filter(|hit| kept.contains(&hit.key)));
+            let Some(last) = last.filter(|_| !exhausted && satisfying.len() <= search.size) else { break };
             position = match search.position {
-                Position::Before(_) => Position::Before(last.id),
-                _ => Position::After(last.id),
+                Position::Before(_) => Position::Before(last),
+                _ => Position::After(last),
             };
             wanted = (wanted * 2).min(MAX_COMPARED);
         }
-        keys.truncate(search.size + 1);
-        Ok(keys)
+        satisfying.truncate(search.size + 1);
+        Ok(satisfying)
     }
 
     async fn hits(
@@ -121,9 +127,10 @@ impl Elasticsearch {
         search: &Search<'_>,
         position: &Position<String>,
         count: usize,
-    ) -> Result<Vec<Hit>, SearchError> {
+    ) -> Result<Vec<Found>, SearchError> {
         let body = search_body(query, search, position, count);
-        let path = format!("{}/_search", self.alias());
+        // Only shards that hold products of the account are asked.
+        let path = format!("{}/_search?routing={}", self.alias(), search.account);
         let request = Request { timeout: search.deadline, ..Request::new(Method::Post, &path).json(&body) };
         hits(&client::send(&self.transport, &request).await.map_err(|error| self.search_error(error))?)
     }
@@ -144,13 +151,6 @@ impl Elasticsearch {
             }
         }
     }
-}
-
-/// A product that was found.
-#[derive(Debug, PartialEq, Eq)]
-struct Hit {
-    key: i64,
-    id: String,
 }
 
 fn search_body(query: &Json, search: &Search<'_>, position: &Position<String>, count: usize) -> Json {
@@ -184,17 +184,18 @@ fn search_body(query: &Json, search: &Search<'_>, position: &Position<String>, c
 }
 
 /// The hits of an answer, in their order.
-fn hits(answer: &Json) -> Result<Vec<Hit>, SearchError> {
+fn hits(answer: &Json) -> Result<Vec<Found>, SearchError> {
     if answer["timed_out"] == true {
         return Err(SearchError::TooSlow);
     }
     if answer["_shards"]["failed"].as_u64() != Some(0) {
         return Err(SearchError::Unavailable("a shard of the index failed".to_owned()));
     }
-    let hit =
-        |hit: &Json| Some(Hit { key: hit["fields"]["key"][0].as_i64()?, id: hit["sort"][0].as_str()?.to_owned() });
+    let hit = |hit: &Json| {
+        Some(Found { key: hit["fields"]["key"][0].as_i64()?, product_id: hit["sort"][0].as_str()?.to_owned() })
+    };
     let hits = answer["hits"]["hits"].as_array().into_iter().flatten().map(hit);
-    hits.collect::<Option<Vec<Hit>>>().ok_or_else(|| SearchError::Internal("a hit has no key or no id".to_owned()))
+    hits.collect::<Option<Vec<Found>>>().ok_or_else(|| SearchError::Internal("a hit has no key or no id".to_owned()))
 }
 
 #[cfg(test)]
@@ -237,7 +238,7 @@ mod tests {
         let answer = |timed_out: bool, failed: u64, hits: Json| {
             super::hits(&json!({"timed_out": timed_out, "_shards": {"failed": failed}, "hits": {"hits": hits}}))
         };
-        assert_eq!(answer(false, 0, json!([hit])).ok(), Some(vec![Hit { key: 7, id: "x".to_owned() }]));
+        assert_eq!(answer(false, 0, json!([hit])).ok(), Some(vec![Found { key: 7, product_id: "x".to_owned() }]));
         assert!(matches!(answer(true, 0, json!([hit])), Err(SearchError::TooSlow)));
         assert!(matches!(answer(false, 1, json!([hit])), Err(SearchError::Unavailable(_))));
         assert!(matches!(answer(false, 0, json!([{}])), Err(SearchError::Internal(_))));

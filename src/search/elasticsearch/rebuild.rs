@@ -17,6 +17,8 @@ const FINISH_TIMEOUT: Duration = Duration::from_secs(300);
 const READ_PRODUCTS: usize = 1_000;
 /// Parts of that many products that are written at once, so that Elasticsearch has work while the next part is read.
 const WRITES_AT_ONCE: usize = 2;
+/// Parts after which is noted how far the index is: some ten seconds of work at most are done twice.
+const CHECKPOINT_PARTS: usize = 20;
 /// How often products are written again that the server had no room for, before the rebuild fails.
 const MAX_ROUNDS: u32 = 20;
 /// Time before they are written again, in milliseconds.
@@ -97,23 +99,14 @@ impl Elasticsearch {
         Ok(self.write(bulks, count).await?)
     }
 
-    /// Makes a new index, fills it, and lets it answer in place of the old one. The caller holds the right to rebuild.
+    /// Makes a new index, fills it, and lets it answer in place of the old one; one that an earlier rebuild did not
+    /// finish is filled further. The caller holds the right to rebuild.
     pub(crate) async fn rebuild(&self, progress: &Progress<'_>) -> Result<(), EngineError> {
-        for stale in self.store.search_indexes().await?.into_iter().filter(|index| index.building) {
-            self.store.remove_search_index(&stale.name).await?;
-        }
-        let record = IndexRecord {
-            name: format!("{}-{}", self.alias(), chrono::Utc::now().format("%Y%m%d%H%M%S%3f")),
-            family: self.prefix.clone(),
-            mapping_version: mapping::MAPPING_VERSION,
-            building: true,
+        let record = match self.unfinished().await? {
+            Some(record) => record,
+            None => self.begin().await?,
         };
-        let mut body = mapping::index_body();
-        body["aliases"] = json!({write::write_alias(&record.name): {}});
-        self.admin(Method::Put, &record.name, Some(&body)).await?;
-        // From here on every change goes to the new index, too; what was claimed before is older than what is read now.
-        self.store.add_search_index(&record).await?;
-        self.copy(&record.name, progress).await?;
+        self.copy(&record, progress).await?;
         self.admin(Method::Put, &format!("{}/_settings", record.name), Some(&mapping::live_settings())).await?;
         let path = format!("{}/_refresh", record.name);
         let refresh = Request { timeout: FINISH_TIMEOUT, ..Request::new(Method::Post, &path) };
@@ -125,6 +118,46 @@ impl Elasticsearch {
             }
         }
         self.swap(&record.name).await
+    }
+
+    /// The index of a rebuild that ended early, if it is one of ours and has got anywhere; others are no longer fed.
+    async fn unfinished(&self) -> Result<Option<IndexRecord>, EngineError> {
+        let mut found = None;
+        for index in self.store.search_indexes().await?.into_iter().filter(|index| index.building) {
+            let is_ours = index.family == self.prefix && index.mapping_version == mapping::MAPPING_VERSION;
+            if found.is_none() && is_ours && index.built_to.is_some() && self.exists(&index.name).await? {
+                found = Some(index);
+            } else {
+                self.store.remove_search_index(&index.name).await?;
+            }
+        }
+        Ok(found)
+    }
+
+    async fn exists(&self, index: &str) -> Result<bool, EngineError> {
+        match self.admin(Method::Get, &format!("_alias/{}", write::write_alias(index)), None).await {
+            Ok(_) => Ok(true),
+            Err(EngineError::Elasticsearch(ElasticError::Missing(_))) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Makes an empty index. When this returns every change goes to it, too; what was claimed before is older than what
+    /// is read from then on.
+    async fn begin(&self) -> Result<IndexRecord, EngineError> {
+        let record = IndexRecord {
+            name: format!("{}-{}", self.alias(), chrono::Utc::now().format("%Y%m%d%H%M%S%3f")),
+            family: self.prefix.clone(),
+            mapping_version: mapping::MAPPING_VERSION,
+            building: true,
+            stale: false,
+            built_to: None,
+        };
+        let mut body = mapping::index_body(self.shards);
+        body["aliases"] = json!({write::write_alias(&record.name): {}});
+        self.admin(Method::Put, &record.name, Some(&body)).await?;
+        self.store.add_search_index(&record).await?;
+        Ok(record)
     }
 
     async fn swap(&self, name: &str) -> Result<(), EngineError> {
@@ -172,24 +205,33 @@ impl Elasticsearch {
         Ok(client::send(&self.transport, &request).await?)
     }
 
-    /// Copies every product into an index: while some parts are written, the next one is read and encoded.
-    async fn copy(&self, index: &str, progress: &Progress<'_>) -> Result<(), EngineError> {
+    /// Copies every product into an index, from where it is complete: while some parts are written, the next one is read
+    /// and encoded.
+    async fn copy(&self, record: &IndexRecord, progress: &Progress<'_>) -> Result<(), EngineError> {
         let total = self.store.count_products().await?;
-        let (mut after, mut done) = (i64::MIN, 0);
+        let (mut after, mut done) = (record.built_to.unwrap_or(i64::MIN), 0);
         let mut told = |count: i64| {
             done += count;
             progress(done, total.max(done));
         };
         // Those under way end with the set when one of them fails.
         let mut writes = JoinSet::new();
-        while let Some((last, part)) = self.read(after, index).await? {
+        let mut parts = 0;
+        while let Some((last, part)) = self.read(after, &record.name).await? {
+            parts += 1;
+            if parts % CHECKPOINT_PARTS == 0 {
+                while let Some(written) = writes.join_next().await {
+                    told(written??);
+                }
+                self.checkpoint(&record.name, after).await?;
+            }
             after = last;
             if writes.len() == WRITES_AT_ONCE
                 && let Some(written) = writes.join_next().await
             {
                 told(written??);
             }
-            let (engine, index) = (self.clone(), index.to_owned());
+            let (engine, index) = (self.clone(), record.name.clone());
             writes.spawn(async move {
                 let count = part.changes.len() as i64;
                 engine.write_all(&index, part).await.map(|()| count)
@@ -199,6 +241,14 @@ impl Elasticsearch {
             told(written??);
         }
         Ok(())
+    }
+
+    /// Notes how far an index is complete, once that is on the disk of Elasticsearch.
+    async fn checkpoint(&self, index: &str, key: i64) -> Result<(), EngineError> {
+        let path = format!("{index}/_flush");
+        let flush = Request { timeout: FINISH_TIMEOUT, ..Request::new(Method::Post, &path) };
+        client::send(&self.transport, &flush).await?;
+        Ok(self.store.set_built_to(index, key).await?)
     }
 
     async fn read(&self, after: i64, index: &str) -> Result<Option<(i64, Part)>, EngineError> {
@@ -264,6 +314,8 @@ impl Elasticsearch {
     }
 
     /// Removes the entries that only keep the versions of long deleted products.
+    ///
+    /// Ends when the server refuses some: they are found again the next time.
     pub(crate) async fn sweep(&self) -> Result<(), EngineError> {
         let before = chrono::Utc::now().timestamp_millis() - REMOVED_KEPT_MS;
         loop {
@@ -274,8 +326,8 @@ impl Elasticsearch {
             let mut bulk = Vec::new();
             let mut count = 0;
             for hit in answer["hits"]["hits"].as_array().into_iter().flatten() {
-                let action = json!({"delete": {"_index": hit["_index"], "_id": hit["_id"], "version": hit["_version"],
-                    "version_type": "external_gte"}});
+                let action = json!({"delete": {"_index": hit["_index"], "_id": hit["_id"], "routing": hit["_routing"],
+                    "version": hit["_version"], "version_type": "external_gte"}});
                 bulk.extend_from_slice(action.to_string().as_bytes());
                 bulk.push(b'\n');
                 count += 1;
@@ -284,9 +336,23 @@ impl Elasticsearch {
                 return Ok(());
             }
             let mut request = Request::new(Method::Post, "_bulk");
-            request.query = &[("refresh", "true"), ("filter_path", "errors")];
+            request.query = &[("refresh", "true"), ("filter_path", "errors,items.*.status,items.*.error.reason")];
             request.body = Some(bulk);
-            client::send(&self.transport, &request).await?;
+            refused(&client::send(&self.transport, &request).await?)?;
+        }
+    }
+}
+
+/// Fails when a removal was refused. One that was made already, or overtaken by a later version, is none.
+fn refused(answer: &Json) -> Result<(), ElasticError> {
+    let operations = answer["items"].as_array().into_iter().flatten().map(|item| &item["delete"]);
+    let mut refused =
+        operations.filter(|operation| !matches!(operation["status"].as_u64(), Some(200..=299 | 404 | 409)));
+    match refused.next() {
+        None => Ok(()),
+        Some(operation) => {
+            let reason = operation["error"]["reason"].as_str().unwrap_or_default();
+            Err(ElasticError::Unavailable(format!("it refuses to remove entries: {reason}")))
         }
     }
 }
@@ -310,12 +376,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_refused_removal_is_told_from_one_that_is_done() {
+        let answer = |status: u64| json!({"items": [{"delete": {"status": 200}}, {"delete": {"status": status}}]});
+        for done in [200, 404, 409] {
+            assert!(super::refused(&answer(done)).is_ok(), "{done}");
+        }
+        for bad in [400, 403, 429, 503] {
+            assert!(super::refused(&answer(bad)).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn a_service_feeds_what_its_own_version_made() {
         let index = |family: &str, mapping_version, building| IndexRecord {
             name: "n".to_owned(),
             family: family.to_owned(),
             mapping_version,
             building,
+            stale: false,
+            built_to: None,
         };
         for (indexes, expected) in [
             (vec![], Standing::Missing),

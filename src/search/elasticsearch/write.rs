@@ -48,9 +48,9 @@ pub(super) fn encode(changes: &[Change], index: &str, now_ms: i64) -> Vec<Bulk> 
         }
         let Some(bulk) = bulks.last_mut() else { continue };
         let begin = bulk.body.len();
-        let (key, version) = (change.key, change.version);
+        let (key, version, account) = (change.key, change.version, change.account);
         let action = format!(
-            "{{\"index\":{{\"_index\":\"{alias}\",\"_id\":\"{key}\",\"version\":{version},\
+            "{{\"index\":{{\"_index\":\"{alias}\",\"_id\":\"{key}\",\"routing\":\"{account}\",\"version\":{version},\
              \"version_type\":\"external\",\"require_alias\":true}}}}\n"
         );
         bulk.body.extend_from_slice(action.as_bytes());
@@ -118,8 +118,19 @@ fn item(item: &Json) -> Item {
         // 409: the index has this version or a later one.
         Some(200..=299 | 409) => Item::Outcome(Outcome::Done),
         Some(404) => Item::Missing(reason()),
-        Some(400 | 413) => Item::Outcome(Outcome::Never(reason())),
+        Some(413) => Item::Outcome(Outcome::Never(reason())),
+        Some(400) if is_about_document(&operation["error"]) => Item::Outcome(Outcome::Never(reason())),
         _ => Item::Outcome(Outcome::Retry(reason())),
+    }
+}
+
+/// Whether an error tells of what a document holds. A closed index and other states of the server are 400 as well, and
+/// pass.
+fn is_about_document(error: &Json) -> bool {
+    match text(&error["type"]) {
+        "mapper_parsing_exception" | "document_parsing_exception" | "strict_dynamic_mapping_exception" => true,
+        "illegal_argument_exception" => !text(&error["reason"]).contains("alias"),
+        _ => false,
     }
 }
 
@@ -149,7 +160,7 @@ mod tests {
         let body = String::from_utf8(bulks[0].body.clone()).expect("UTF-8");
         let lines: Vec<Json> = body.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         let action = |key: &str, version: i64| {
-            json!({"index": {"_index": "i-write", "_id": key, "version": version, "version_type": "external",
+            json!({"index": {"_index": "i-write", "_id": key, "routing": "1", "version": version, "version_type": "external",
                 "require_alias": true}})
         };
         assert_eq!(lines[0], action("8", 4));
@@ -174,8 +185,12 @@ mod tests {
         for status in [200, 201, 409] {
             assert!(matches!(of(status), Item::Outcome(Outcome::Done)), "{status}");
         }
-        assert!(matches!(of(400), Item::Outcome(Outcome::Never(reason)) if reason == "t: r"));
-        for status in [429, 503, 500] {
+        let refused = |error: &str| item(&json!({"index": {"status": 400, "error": {"type": error, "reason": "r"}}}));
+        let is_never = |item: Item| matches!(item, Item::Outcome(Outcome::Never(reason)) if reason.ends_with(": r"));
+        assert!(is_never(refused("document_parsing_exception")) && is_never(refused("illegal_argument_exception")));
+        assert!(matches!(refused("index_closed_exception"), Item::Outcome(Outcome::Retry(_))));
+        assert!(matches!(of(413), Item::Outcome(Outcome::Never(reason)) if reason == "t: r"));
+        for status in [400, 429, 503, 500] {
             assert!(matches!(of(status), Item::Outcome(Outcome::Retry(_))), "{status}");
         }
         assert!(matches!(of(404), Item::Missing(_)));

@@ -13,6 +13,7 @@ use sqlx::{FromRow, Row};
 use crate::domain::assignment::{Status, Strategy};
 use crate::domain::{Details, Precision, ProductClass, Taxonomy};
 use crate::store::details::StoredDetails;
+use crate::store::fairness::{self, FairQueue};
 use crate::store::journal::{self, AUTO_ASSIGNMENT, Entry, stored_taxonomy, taxonomy_from_stored};
 use crate::store::parked::{self, Failure};
 use crate::store::{Store, StoreError, Tx};
@@ -20,6 +21,8 @@ use crate::store::{Store, StoreError, Tx};
 /// How long a claim may take before the database gives its rows back, as a setting of PostgreSQL: what a host that
 /// vanished held is free by then.
 const CLAIM_TIMEOUT: &str = "60s";
+/// Most bytes of details that are claimed at once; at least one product is claimed, however large.
+pub const CLAIM_BYTES: i64 = 4 * 1024 * 1024;
 
 /// An assignment that waits for a result.
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +61,8 @@ pub type Decided = Result<Vec<AutoResult>, String>;
 #[derive(Debug)]
 pub struct Batch {
     tx: Tx,
-    queue_ids: Vec<i64>,
+    /// Rows of the queue, by account and id.
+    queued: Vec<(i64, i64)>,
     /// Products whose rows cannot be read.
     unreadable: Vec<Failure>,
     /// The products.
@@ -79,52 +83,72 @@ struct ClaimRow {
 }
 
 impl Store {
-    /// Claims at most `limit` queued products; none when nothing waits.
+    /// Claims at most `limit` rows of the queue, of every account in turn, and at most [`CLAIM_BYTES`] of their products;
+    /// none when nothing waits.
     ///
     /// # Errors
     /// When the database fails.
     pub async fn claim_auto_assignments(&self, limit: usize) -> Result<Option<Batch>, StoreError> {
         let mut tx = self.begin().await?;
-        let queued: Vec<(i64, i64)> = sqlx::query_as(
-            "select queue_id, product_key from auto_queue order by queue_id limit $1 for update skip locked",
-        )
-        .bind(limit as i64)
-        .fetch_all(&mut *tx)
-        .await?;
+        let queued = fairness::lock_rows(&mut tx, FairQueue::Auto, limit).await?;
         if queued.is_empty() {
+            tx.rollback().await?;
             return Ok(None);
         }
+        let (accounts, ids): (Vec<i64>, Vec<i64>) = queued.into_iter().unzip();
         sqlx::query("select set_config('idle_in_transaction_session_timeout', $1, true)")
             .bind(CLAIM_TIMEOUT)
             .execute(&mut *tx)
             .await?;
-        let (queue_ids, mut keys): (Vec<i64>, Vec<i64>) = queued.into_iter().unzip();
-        keys.sort_unstable();
-        keys.dedup();
+        // Several rows may name one product, and none that exists any more.
         let rows = sqlx::query(
-            "select product_key, p.account_id, p.product_id, p.shop_id, p.details,
-                    (select decision_precision from accounts c where c.account_id = p.account_id) as decision_precision,
-                    array_agg(a.taxonomy order by a.taxonomy) as taxonomies,
-                    array_agg(a.auto_epoch order by a.taxonomy) as epochs,
-                    array_agg(a.auto_state = 'PENDING' order by a.taxonomy) as pending
-             from products p join assignments a using (product_key)
-             where product_key = any($1) group by product_key order by product_key",
+            "with queued as (
+                 select queue.account_id as lane, queue_id, product_key, turn
+                 from unnest($1::bigint[], $2::bigint[]) with ordinality as claimed (account, id, turn)
+                 join auto_queue queue on queue.account_id = account and queue_id = id
+             ), wanted as (
+                 select product_key, min(turn) as turn, array_agg(lane) as lanes, array_agg(queue_id) as queue_ids
+                 from queued group by product_key
+             ), sized as (
+                 select wanted.*, p.account_id, p.product_id, p.shop_id, p.details,
+                        coalesce(sum(coalesce(details_size, octet_length(details::text)))
+                            over (order by turn rows between unbounded preceding and 1 preceding), 0) as before
+                 from wanted left join products p using (product_key)
+             )
+             select lanes, queue_ids, product_key, account_id, product_id, shop_id, details,
+                    (select decision_precision from accounts where accounts.account_id = sized.account_id)
+                        as decision_precision,
+                    array(select taxonomy from assignments a where a.product_key = sized.product_key
+                          order by taxonomy) as taxonomies,
+                    array(select auto_epoch from assignments a where a.product_key = sized.product_key
+                          order by taxonomy) as epochs,
+                    array(select auto_state = 'PENDING' from assignments a where a.product_key = sized.product_key
+                          order by taxonomy) as pending
+             from sized where before < $3 order by product_key",
         )
-        .bind(&keys)
+        .bind(&accounts)
+        .bind(&ids)
+        .bind(CLAIM_BYTES)
         .fetch_all(&mut *tx)
         .await?;
-        let (mut claims, mut unreadable) = (Vec::with_capacity(rows.len()), Vec::new());
+        let mut batch =
+            Batch { tx, queued: Vec::with_capacity(rows.len()), unreadable: Vec::new(), claims: Arc::default() };
+        let mut claims = Vec::with_capacity(rows.len());
         for row in &rows {
+            let (lanes, queue_ids): (Vec<i64>, Vec<i64>) = (row.try_get("lanes")?, row.try_get("queue_ids")?);
+            batch.queued.extend(lanes.into_iter().zip(queue_ids));
+            let Some(account) = row.try_get::<Option<i64>, _>("account_id")? else { continue };
             match ClaimRow::from_row(row) {
                 Ok(row) => claims.push(Claim::from(row)),
-                Err(error) => unreadable.push(Failure {
-                    account: row.try_get("account_id")?,
+                Err(error) => batch.unreadable.push(Failure {
+                    account,
                     product_key: row.try_get("product_key")?,
                     reason: error.to_string(),
                 }),
             }
         }
-        Ok(Some(Batch { tx, queue_ids, unreadable, claims: Arc::new(claims) }))
+        batch.claims = Arc::new(claims);
+        Ok(Some(batch))
     }
 }
 
@@ -150,6 +174,11 @@ impl Claim {
     /// The product's key.
     pub fn key(&self) -> i64 {
         self.product_key
+    }
+
+    /// The product's id.
+    pub fn product_id(&self) -> &str {
+        &self.product_id
     }
 
     fn failure(&self, reason: &str) -> Failure {
@@ -243,10 +272,15 @@ impl Batch {
             &decided.iter().map(|claim| claim.product_key).collect::<Vec<_>>(),
         )
         .await?;
-        sqlx::query("delete from auto_queue where queue_id = any($1)")
-            .bind(&self.queue_ids)
-            .execute(&mut *self.tx)
-            .await?;
+        let (lanes, ids): (Vec<i64>, Vec<i64>) = self.queued.iter().copied().unzip();
+        sqlx::query(
+            "delete from auto_queue using unnest($1::bigint[], $2::bigint[]) as done (account, id)
+             where account_id = account and queue_id = id",
+        )
+        .bind(&lanes)
+        .bind(&ids)
+        .execute(&mut *self.tx)
+        .await?;
         self.tx.commit().await?;
         Ok(stored.len())
     }

@@ -10,7 +10,7 @@ use crate::store::accounts::Caller;
 use crate::store::journal::{self, Entry, taxonomy_from_stored};
 use crate::store::{Store, StoreError, Tx, quota, with_retries};
 
-pub use claims::{AutoResult, Batch, Claim, Decided, Slot};
+pub use claims::{AutoResult, Batch, CLAIM_BYTES, Claim, Decided, Slot};
 
 /// An assignment that a change of its product touched.
 #[derive(FromRow)]
@@ -37,9 +37,10 @@ impl Touched {
 }
 
 /// Puts products into the queue.
-pub(super) async fn push(tx: &mut Tx, keys: &[i64]) -> Result<(), StoreError> {
+pub(super) async fn push(tx: &mut Tx, account: i64, keys: &[i64]) -> Result<(), StoreError> {
     if !keys.is_empty() {
-        sqlx::query("insert into auto_queue (product_key) select unnest($1::bigint[])")
+        sqlx::query("insert into auto_queue (account_id, product_key) select $1, unnest($2::bigint[])")
+            .bind(account)
             .bind(keys)
             .execute(&mut **tx)
             .await?;
@@ -120,7 +121,7 @@ impl Store {
                     version: assignment.version,
                 })
                 .collect();
-            push(&mut tx, &queued).await?;
+            push(&mut tx, caller.account, &queued).await?;
             quota::charge(&mut tx, caller, queued.len()).await?;
             journal::record(&mut tx, caller.account, &entries).await?;
             tx.commit().await?;

@@ -1,20 +1,27 @@
-//! Products: reading and listing; `write` creates, replaces, patches and deletes them.
+//! Products: reading and listing; `create` and `change` write them.
 
+mod change;
+mod create;
 mod write;
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use sqlx::types::Json;
-use sqlx::{FromRow, QueryBuilder};
+use sqlx::{Executor, FromRow, Postgres, QueryBuilder, Row};
 use uuid::Uuid;
 
 use crate::domain::applications::ApplicationIssue;
 use crate::domain::{Fault, ShopId};
 use crate::store::details::{StoredDetails, readable};
 use crate::store::pages::{Page, Position};
+use crate::store::search::Found;
 use crate::store::{Store, StoreError};
 
-pub use write::{Asked, NewProduct, Replaced};
+pub use change::Replaced;
+pub use write::{Asked, NewProduct};
+
+/// Most bytes of details on a page, which holds at least one product however large.
+pub const PAGE_BYTES: i64 = 8 * 1024 * 1024;
 
 /// What is known of a product's picture.
 #[derive(Clone, Debug, Deserialize)]
@@ -66,9 +73,36 @@ const COLUMNS: &str = "product_key, product_id, shop_id, version, shop_ids, deta
     (select jsonb_build_object('content_type', content_type, 'width', width, 'height', height, 'size', size)
      from pictures where pictures.product_key = products.product_key) as picture";
 
+/// Bytes of a product's details; of rows that were not measured when they were written they are counted.
+const SIZE: &str = "coalesce(details_size, octet_length(details::text))";
+
 /// A fault that says the product does not exist.
 pub(super) fn unknown_product(product_id: &str) -> Fault {
     Fault::at("productId", "UNKNOWN_PRODUCT", format!("there is no product \"{product_id}\"")).on(product_id)
+}
+
+/// A page of products, and the ids at its ends, from which to go on: the products themselves may be gone by now, or too
+/// damaged to be shown.
+#[derive(Clone, Debug)]
+pub struct ProductPage {
+    /// The products that are there.
+    pub page: Page<ProductRecord>,
+    /// The first and the last id that the page stands for; none when it stands for nothing.
+    pub ends: Option<(String, String)>,
+}
+
+/// One product, as the connection sees it.
+pub(super) async fn product_in(
+    connection: impl Executor<'_, Database = Postgres>,
+    account: i64,
+    shop: ShopId,
+    product_id: &str,
+) -> Result<ProductRecord, StoreError> {
+    let mut query = QueryBuilder::new("select ");
+    query.push(COLUMNS).push(" from products where account_id = ").push_bind(account);
+    query.push(" and shop_id = ").push_bind(shop.stored()).push(" and product_id = ").push_bind(product_id);
+    let record = query.build_query_as().fetch_optional(connection).await?;
+    record.ok_or_else(|| StoreError::not_found(unknown_product(product_id)))
 }
 
 impl Store {
@@ -77,14 +111,11 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotFound`].
     pub async fn product(&self, account: i64, shop: ShopId, product_id: &str) -> Result<ProductRecord, StoreError> {
-        let mut query = QueryBuilder::new("select ");
-        query.push(COLUMNS).push(" from products where account_id = ").push_bind(account);
-        query.push(" and shop_id = ").push_bind(shop.stored()).push(" and product_id = ").push_bind(product_id);
-        let record = query.build_query_as().fetch_optional(self.pool()).await?;
-        record.ok_or_else(|| StoreError::not_found(unknown_product(product_id)))
+        product_in(self.pool(), account, shop, product_id).await
     }
 
-    /// A page of products in the order of their ids, of all or of those named.
+    /// A page of products in the order of their ids, of all or of those named; of fewer than `size` where more would
+    /// pass [`PAGE_BYTES`].
     ///
     /// # Errors
     /// When the database fails.
@@ -95,23 +126,71 @@ impl Store {
         product_ids: Option<&[String]>,
         position: &Position<String>,
         size: usize,
-    ) -> Result<Page<ProductRecord>, StoreError> {
+    ) -> Result<ProductPage, StoreError> {
+        let order =
+            if matches!(position, Position::Before(_)) { " order by product_id desc" } else { " order by product_id" };
         let mut query = QueryBuilder::new("select ");
-        query.push(COLUMNS).push(" from products where account_id = ").push_bind(account);
-        query.push(" and shop_id = ").push_bind(shop.stored());
+        query.push(COLUMNS).push(", found from (select *, count(*) over () as found, coalesce(sum(");
+        query.push(SIZE).push(") over (").push(order.trim_start());
+        query.push(" rows between unbounded preceding and 1 preceding), 0) as before from (select * from products");
+        query.push(" where account_id = ").push_bind(account).push(" and shop_id = ").push_bind(shop.stored());
         if let Some(ids) = product_ids {
             query.push(" and product_id = any(").push_bind(ids.to_vec()).push(")");
         }
         match position {
-            Position::Start => query.push(" order by product_id"),
-            Position::After(id) => query.push(" and product_id > ").push_bind(id.clone()).push(" order by product_id"),
-            Position::Before(id) => {
-                query.push(" and product_id < ").push_bind(id.clone()).push(" order by product_id desc")
+            Position::Start => {}
+            Position::After(id) => {
+                query.push(" and product_id > ").push_bind(id.clone());
             }
-        };
-        query.push(" limit ").push_bind(size as i64 + 1);
+            Position::Before(id) => {
+                query.push(" and product_id < ").push_bind(id.clone());
+            }
+        }
+        query.push(order).push(" limit ").push_bind(size as i64 + 1);
+        query.push(") as products) as products where before < ").push_bind(PAGE_BYTES).push(order);
+        let mut rows = query.build().fetch_all(self.pool()).await?;
+        let found: i64 = rows.first().map_or(Ok(0), |row| row.try_get("found"))?;
+        rows.truncate(size);
+        let more = found > rows.len() as i64;
+        let ids = rows.iter().map(|row| row.try_get("product_id")).collect::<Result<Vec<String>, _>>()?;
+        let ends = Page::from_part(ids, more, position).ends(String::clone);
+        Ok(ProductPage { page: Page::from_part(readable(&rows), more, position), ends })
+    }
+
+    /// The products of a page that a search found, in its order; those that are gone by now are left out, and those
+    /// that would pass [`PAGE_BYTES`] are left to the next page.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn products_found(
+        &self,
+        account: i64,
+        found: Page<Found>,
+        position: &Position<String>,
+    ) -> Result<ProductPage, StoreError> {
+        let backwards = matches!(position, Position::Before(_));
+        let mut hits = found.items;
+        if backwards {
+            hits.reverse();
+        }
+        let keys: Vec<i64> = hits.iter().map(|hit| hit.key).collect();
+        let mut query = QueryBuilder::new("select ");
+        query
+            .push(COLUMNS)
+            .push(", turn, found from (select products.*, turn, count(*) over () as found, coalesce(sum(");
+        query.push(SIZE).push(") over (order by turn rows between unbounded preceding and 1 preceding), 0) as before");
+        query.push(" from products join unnest(").push_bind(keys);
+        query.push("::bigint[]) with ordinality as hit (key, turn) on product_key = key where account_id = ");
+        query.push_bind(account).push(") as products where before < ").push_bind(PAGE_BYTES).push(" order by turn");
         let rows = query.build().fetch_all(self.pool()).await?;
-        Ok(Page::from_rows(readable(&rows), size, position))
+        let existing: i64 = rows.first().map_or(Ok(0), |row| row.try_get("found"))?;
+        let mut more = if backwards { found.more_before } else { found.more_after };
+        if let Some(last) = rows.last().filter(|_| existing > rows.len() as i64) {
+            more = true;
+            hits.truncate(usize::try_from(last.try_get::<i64, _>("turn")?).unwrap_or_default());
+        }
+        let ends = Page::from_part(hits, more, position).ends(|hit| hit.product_id.clone());
+        Ok(ProductPage { page: Page::from_part(readable(&rows), more, position), ends })
     }
 
     /// Where an account has products, with how many: global ones first, then shops by number.
@@ -126,17 +205,5 @@ impl Store {
         .fetch_all(self.pool())
         .await?;
         Ok(rows.into_iter().map(|(shop, count)| (ShopId::from_stored(shop), count)).collect())
-    }
-
-    /// Products by their keys, in the order of the keys given; those that are gone by now are left out.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn products_by_key(&self, account: i64, keys: &[i64]) -> Result<Vec<ProductRecord>, StoreError> {
-        let mut query = QueryBuilder::new("select ");
-        query.push(COLUMNS).push(" from products where account_id = ").push_bind(account);
-        query.push(" and product_key = any(").push_bind(keys.to_vec());
-        query.push(") order by array_position(").push_bind(keys.to_vec()).push(", product_key)");
-        Ok(readable(&query.build().fetch_all(self.pool()).await?))
     }
 }

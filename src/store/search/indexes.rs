@@ -1,10 +1,8 @@
 //! Which indices are fed, and who may rebuild them.
 
 use sqlx::FromRow;
-use sqlx::Postgres;
-use sqlx::pool::PoolConnection;
 
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, Tx};
 
 /// The number of the advisory lock that one service holds while it rebuilds an index.
 const REBUILD_LOCK: i64 = 0x7661_7463_6c61_7373;
@@ -20,11 +18,16 @@ pub struct IndexRecord {
     pub mapping_version: i32,
     /// Whether it is not complete yet.
     pub building: bool,
+    /// Whether it may hold what the database no longer does.
+    pub stale: bool,
+    /// The key of the last product that is safely in it, while it is being built.
+    pub built_to: Option<i64>,
 }
 
-/// The right to rebuild, until it is dropped.
+/// The right to rebuild, until it is dropped. It is that of a transaction, which has neither an id nor a snapshot: it
+/// holds nothing else up, and works behind a pooler that gives each transaction another connection.
 pub struct RebuildLock {
-    connection: Option<PoolConnection<Postgres>>,
+    tx: Tx,
 }
 
 impl RebuildLock {
@@ -32,22 +35,8 @@ impl RebuildLock {
     ///
     /// # Errors
     /// When the database fails; the right then ends with the connection.
-    pub async fn release(mut self) -> Result<(), StoreError> {
-        if let Some(connection) = &mut self.connection {
-            sqlx::query("select pg_advisory_unlock($1)").bind(REBUILD_LOCK).execute(&mut **connection).await?;
-        }
-        // Only now is the connection fit for others.
-        drop(self.connection.take());
-        Ok(())
-    }
-}
-
-impl Drop for RebuildLock {
-    fn drop(&mut self) {
-        // The lock ends with its session.
-        if let Some(connection) = self.connection.take() {
-            drop(connection.detach());
-        }
+    pub async fn release(self) -> Result<(), StoreError> {
+        Ok(self.tx.rollback().await?)
     }
 }
 
@@ -57,8 +46,9 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn search_indexes(&self) -> Result<Vec<IndexRecord>, StoreError> {
-        let indexes =
-            sqlx::query_as("select name, family, mapping_version, building from search_indexes order by name");
+        let indexes = sqlx::query_as(
+            "select name, family, mapping_version, building, stale, built_to from search_indexes order by name",
+        );
         Ok(indexes.fetch_all(self.pool()).await?)
     }
 
@@ -67,12 +57,10 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn lock_rebuild(&self) -> Result<Option<RebuildLock>, StoreError> {
-        let mut connection = self.pool().acquire().await?;
-        let locked: bool = sqlx::query_scalar("select pg_try_advisory_lock($1)")
-            .bind(REBUILD_LOCK)
-            .fetch_one(&mut *connection)
-            .await?;
-        Ok(locked.then_some(RebuildLock { connection: Some(connection) }))
+        let mut tx = self.begin().await?;
+        let locked: bool =
+            sqlx::query_scalar("select pg_try_advisory_xact_lock($1)").bind(REBUILD_LOCK).fetch_one(&mut *tx).await?;
+        Ok(locked.then_some(RebuildLock { tx }))
     }
 
     /// From when this returns, every change that is not yet claimed is written to the index, too.
@@ -82,7 +70,8 @@ impl Store {
     pub async fn add_search_index(&self, index: &IndexRecord) -> Result<(), StoreError> {
         sqlx::query(
             "insert into search_indexes (name, family, mapping_version, building) values ($1, $2, $3, $4)
-             on conflict (name) do update set mapping_version = excluded.mapping_version, building = excluded.building",
+             on conflict (name) do update set mapping_version = excluded.mapping_version, building = excluded.building,
+                 stale = false, built_to = null",
         )
         .bind(&index.name)
         .bind(&index.family)
@@ -93,6 +82,19 @@ impl Store {
         Ok(())
     }
 
+    /// Notes how far an index in the making is complete.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn set_built_to(&self, name: &str, key: i64) -> Result<(), StoreError> {
+        sqlx::query("update search_indexes set built_to = $2 where name = $1")
+            .bind(name)
+            .bind(key)
+            .execute(self.pool())
+            .await?;
+        Ok(())
+    }
+
     /// Makes an index the only one that is fed.
     ///
     /// # Errors
@@ -100,7 +102,10 @@ impl Store {
     pub async fn set_search_index(&self, name: &str) -> Result<(), StoreError> {
         let mut tx = self.begin().await?;
         sqlx::query("delete from search_indexes where name <> $1").bind(name).execute(&mut *tx).await?;
-        sqlx::query("update search_indexes set building = false where name = $1").bind(name).execute(&mut *tx).await?;
+        sqlx::query("update search_indexes set building = false, built_to = null where name = $1")
+            .bind(name)
+            .execute(&mut *tx)
+            .await?;
         tx.commit().await?;
         Ok(())
     }

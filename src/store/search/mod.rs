@@ -8,5 +8,5 @@ mod projection;
 mod query;
 
 pub use indexes::{IndexRecord, RebuildLock};
-pub use outbox::{Change, Claim, Outcome, Part, StoredProduct};
-pub use query::{FilterError, Search};
+pub use outbox::{Change, Claim, LEASE, Outcome, Part, StoredProduct};
+pub use query::{FilterError, Found, Search};

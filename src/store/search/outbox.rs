@@ -1,18 +1,22 @@
 //! The queue of products whose entry in the search index is to be written or removed.
 
 use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
 
 use sqlx::{FromRow, Row as _};
+use uuid::Uuid;
 
 use crate::domain::Details;
 use crate::domain::filter::Document;
 use crate::store::details::StoredDetails;
+use crate::store::fairness::{self, FairQueue};
 use crate::store::{Store, StoreError, Tx};
 
 /// Most bytes of stored details that are read at once; at least one product is read, however large.
 const MAX_READ_BYTES: i64 = 4 * 1024 * 1024;
-/// How long a claim may wait for the search engine before the database gives its rows back.
-const CLAIM_TIMEOUT: &str = "60s";
+/// How long a claim holds its rows unless it is renewed: as long as they wait at most when a service dies that holds
+/// them.
+pub const LEASE: Duration = Duration::from_secs(3);
 
 /// A product as it is read for projection.
 #[derive(Clone, Debug)]
@@ -67,11 +71,13 @@ pub enum Outcome {
     Never(String),
 }
 
-/// Rows of the queue that this service holds until it finishes or drops them.
+/// Rows of the queue that this service holds until it finishes or releases them, or their lease ends. No transaction
+/// is open meanwhile: the search engine may be slow, and neither the feed of changes nor vacuum waits for it.
 pub struct Claim {
-    tx: Tx,
-    /// Each row with its product.
-    rows: Vec<(i64, i64)>,
+    store: Store,
+    lease: Uuid,
+    /// Each row by account and id, with its product.
+    rows: Vec<(i64, i64, i64)>,
     removals: Vec<Change>,
     products: Vec<StoredProduct>,
     unreadable: Vec<(Change, String)>,
@@ -81,6 +87,7 @@ pub struct Claim {
 
 #[derive(FromRow)]
 struct Row {
+    turn: i64,
     outbox_id: i64,
     product_key: i64,
     account_id: i64,
@@ -94,6 +101,11 @@ impl StoredProduct {
         self.product_key
     }
 
+    /// The product's id.
+    pub fn product_id(&self) -> &str {
+        &self.product_id
+    }
+
     /// What to write.
     pub fn change(self) -> Change {
         let (key, account, version) = (self.product_key, self.account_id, self.version);
@@ -103,27 +115,33 @@ impl StoredProduct {
 }
 
 impl Store {
-    /// Claims the oldest rows of the queue that no other service holds, and reads their products as they are now.
+    /// Claims rows of the queue that no other service holds, of every account in turn, for [`LEASE`], and reads their
+    /// products as they are now.
     ///
     /// # Errors
     /// When the database fails.
     pub async fn claim_search_changes(&self, limit: usize) -> Result<Option<Claim>, StoreError> {
         let mut tx = self.begin().await?;
-        let rows: Vec<Row> = sqlx::query_as(
-            "select outbox_id, product_key, account_id, version, deleted from search_outbox
-             order by outbox_id limit $1 for update skip locked",
-        )
-        .bind(limit as i64)
-        .fetch_all(&mut *tx)
-        .await?;
-        if rows.is_empty() {
+        let locked = fairness::lock_rows(&mut tx, FairQueue::Search, limit).await?;
+        if locked.is_empty() {
             tx.rollback().await?;
             return Ok(None);
         }
-        sqlx::query("select set_config('idle_in_transaction_session_timeout', $1, true)")
-            .bind(CLAIM_TIMEOUT)
-            .execute(&mut *tx)
-            .await?;
+        let lease = Uuid::new_v4();
+        let (accounts, ids): (Vec<i64>, Vec<i64>) = locked.into_iter().unzip();
+        let mut rows: Vec<Row> = sqlx::query_as(
+            "update search_outbox set lease = $3, leased_until = now() + $4
+             from unnest($1::bigint[], $2::bigint[]) with ordinality as claimed (account, id, turn)
+             where account_id = account and outbox_id = id
+             returning turn, account_id, outbox_id, product_key, version, deleted",
+        )
+        .bind(&accounts)
+        .bind(&ids)
+        .bind(lease)
+        .bind(LEASE)
+        .fetch_all(&mut *tx)
+        .await?;
+        rows.sort_unstable_by_key(|row| row.turn);
         let removals: BTreeMap<i64, Change> = rows
             .iter()
             .filter(|row| row.deleted)
@@ -133,14 +151,16 @@ impl Store {
                 (row.product_key, change)
             })
             .collect();
-        let written: HashSet<i64> =
-            rows.iter().map(|row| row.product_key).filter(|key| !removals.contains_key(key)).collect();
-        let keys: Vec<i64> = written.iter().copied().collect();
+        let mut written: HashSet<i64> = HashSet::new();
+        let keys = rows.iter().map(|row| row.product_key).filter(|key| !removals.contains_key(key));
+        let keys: Vec<i64> = keys.filter(|key| written.insert(*key)).collect();
         let read = read_products(&mut tx, &keys).await?;
+        tx.commit().await?;
         let found = read.keys();
         Ok(Some(Claim {
-            tx,
-            rows: rows.iter().map(|row| (row.outbox_id, row.product_key)).collect(),
+            store: self.clone(),
+            lease,
+            rows: rows.iter().map(|row| (row.account_id, row.outbox_id, row.product_key)).collect(),
             removals: removals.into_values().collect(),
             gone: written.difference(&found).copied().collect(),
             products: read.products,
@@ -195,49 +215,83 @@ impl Store {
 }
 
 impl Claim {
-    /// How many rows it holds.
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Never: there is no claim of nothing.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
     /// Takes out the products to write and the removals.
     pub fn take(&mut self) -> (Vec<StoredProduct>, Vec<Change>) {
         (std::mem::take(&mut self.products), std::mem::take(&mut self.removals))
     }
 
-    /// The transaction that holds the rows.
-    pub(in crate::store) fn tx(&mut self) -> &mut Tx {
-        &mut self.tx
+    /// Holds the rows for another [`LEASE`] from now on.
+    ///
+    /// # Errors
+    /// When the database fails; the rows may then be claimed by another service, which harms nothing.
+    pub async fn renew(&self) -> Result<(), StoreError> {
+        self.set_lease(Some(LEASE)).await
+    }
+
+    /// Gives the rows back at once, as they were.
+    ///
+    /// # Errors
+    /// When the database fails; the rows are then free when the lease ends.
+    pub async fn release(self) -> Result<(), StoreError> {
+        self.set_lease(None).await
+    }
+
+    async fn set_lease(&self, lasts: Option<Duration>) -> Result<(), StoreError> {
+        let (accounts, ids) = self.ids(|_| true);
+        sqlx::query(
+            "update search_outbox set leased_until = now() + $4
+             from unnest($1::bigint[], $2::bigint[]) as held (account, id)
+             where account_id = account and outbox_id = id and lease = $3",
+        )
+        .bind(accounts)
+        .bind(ids)
+        .bind(self.lease)
+        .bind(lasts)
+        .execute(self.store.pool())
+        .await?;
+        Ok(())
+    }
+
+    /// The rows of some products, by account and id.
+    fn ids(&self, of: impl Fn(i64) -> bool) -> (Vec<i64>, Vec<i64>) {
+        self.rows.iter().filter(|(.., key)| of(*key)).map(|(account, id, _)| (*account, *id)).unzip()
     }
 
     /// Ends the claim: rows of products that are done or parked leave the queue, the others are free to be claimed.
     ///
     /// # Errors
-    /// When the database fails; the rows then stay.
+    /// When the database fails; the rows then stay, and are free when the lease ends.
     pub async fn finish(mut self, outcomes: &[(Change, Outcome)]) -> Result<(), StoreError> {
+        let mut tx = self.store.begin().await?;
         let mut settled = std::mem::take(&mut self.gone);
         for (change, reason) in std::mem::take(&mut self.unreadable) {
-            park(&mut self.tx, &change, &reason).await?;
+            park(&mut tx, &change, &reason).await?;
             settled.insert(change.key);
         }
         let mut done = Vec::new();
         for (change, outcome) in outcomes {
             match outcome {
                 Outcome::Done => done.push(change.key),
-                Outcome::Never(reason) => park(&mut self.tx, change, reason).await?,
+                Outcome::Never(reason) => park(&mut tx, change, reason).await?,
                 Outcome::Retry(_) => continue,
             }
             settled.insert(change.key);
         }
-        let ids: Vec<i64> = self.rows.iter().filter(|(_, key)| settled.contains(key)).map(|(id, _)| *id).collect();
-        sqlx::query("delete from search_outbox where outbox_id = any($1)").bind(ids).execute(&mut *self.tx).await?;
-        sqlx::query("delete from search_parked where product_key = any($1)").bind(done).execute(&mut *self.tx).await?;
-        self.tx.commit().await?;
+        let (accounts, ids) = self.ids(|key| settled.contains(&key));
+        sqlx::query(
+            "delete from search_outbox using unnest($1::bigint[], $2::bigint[]) as done (account, id)
+             where account_id = account and outbox_id = id and lease = $3",
+        )
+        .bind(accounts)
+        .bind(ids)
+        .bind(self.lease)
+        .execute(&mut *tx)
+        .await?;
+        sqlx::query("delete from search_parked where product_key = any($1)").bind(done).execute(&mut *tx).await?;
+        tx.commit().await?;
+        if self.rows.iter().any(|(.., key)| !settled.contains(key)) {
+            self.release().await?;
+        }
         Ok(())
     }
 }
@@ -279,14 +333,16 @@ impl ReadProducts {
     }
 }
 
-/// Reads products by their keys in the order of keys, without the details of those beyond [`MAX_READ_BYTES`].
+/// Reads products by their keys, the first ones first, without the details of those beyond [`MAX_READ_BYTES`].
 async fn read_products(tx: &mut Tx, keys: &[i64]) -> Result<ReadProducts, StoreError> {
     let rows = sqlx::query(
         "select product_key, account_id, shop_id, product_id, version, before >= $2 as later,
                 case when before < $2 then details end as details
-         from (select *, sum(pg_column_size(details)) over (order by product_key) - pg_column_size(details) as before
-               from products where product_key = any($1)) as sized
-         order by product_key",
+         from (select products.*, turn, coalesce(sum(coalesce(details_size, octet_length(details::text)))
+                      over (order by turn rows between unbounded preceding and 1 preceding), 0) as before
+               from unnest($1::bigint[]) with ordinality as wanted (key, turn)
+               join products on product_key = key) as sized
+         order by turn",
     )
     .bind(keys)
     .bind(MAX_READ_BYTES)

@@ -5,21 +5,13 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use crate::domain::filter::{Document, Field, Text};
-use crate::store::search::outbox::{Change, Claim};
+use crate::store::search::outbox::Change;
 use crate::store::{Store, StoreError, Tx};
 
 /// How long the row of a deleted product keeps late writes from bringing it back, as an interval of PostgreSQL.
 const REMOVED_KEPT: &str = "1 day";
-
-impl Claim {
-    /// Writes changes within the transaction of the claim.
-    ///
-    /// # Errors
-    /// When the database fails; the claim is then to be dropped.
-    pub async fn project(&mut self, changes: &[Change]) -> Result<(), StoreError> {
-        project(self.tx(), changes).await
-    }
-}
+/// Rows that are compared with products at once.
+const SWEPT_AT_ONCE: i64 = 10_000;
 
 impl Store {
     /// Writes changes in a transaction of their own.
@@ -38,13 +30,28 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn sweep_search_documents(&self) -> Result<(), StoreError> {
-        sqlx::query(
-            "delete from search_documents
-             where account_id is not null
-               and not exists (select from products where products.product_key = search_documents.product_key)",
-        )
-        .execute(self.pool())
-        .await?;
+        let mut after = i64::MIN;
+        loop {
+            // Part by part: one statement over a large table would run into its limit.
+            let last: Option<i64> = sqlx::query_scalar(
+                "with part as materialized (
+                     select product_key from search_documents where product_key > $1 order by product_key limit $2
+                 ), swept as (
+                     delete from search_documents using part
+                     where search_documents.product_key = part.product_key and account_id is not null
+                       and not exists (select from products where products.product_key = part.product_key)
+                 )
+                 select max(product_key) from part",
+            )
+            .bind(after)
+            .bind(SWEPT_AT_ONCE)
+            .fetch_one(self.pool())
+            .await?;
+            match last {
+                Some(last) => after = last,
+                None => break,
+            }
+        }
         self.forget_removed_documents().await
     }
 
@@ -53,13 +60,20 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn forget_removed_documents(&self) -> Result<(), StoreError> {
-        sqlx::query(
-            "delete from search_documents where account_id is null and written_at < now() - $1::text::interval",
-        )
-        .bind(REMOVED_KEPT)
-        .execute(self.pool())
-        .await?;
-        Ok(())
+        loop {
+            let removed = sqlx::query(
+                "delete from search_documents where product_key in (
+                     select product_key from search_documents
+                     where account_id is null and written_at < now() - $1::text::interval limit $2)",
+            )
+            .bind(REMOVED_KEPT)
+            .bind(SWEPT_AT_ONCE)
+            .execute(self.pool())
+            .await?;
+            if removed.rows_affected() < SWEPT_AT_ONCE.unsigned_abs() {
+                return Ok(());
+            }
+        }
     }
 
     /// Keys and versions of entries above this key, in the order of keys.

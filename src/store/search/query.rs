@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sqlx::QueryBuilder;
+use sqlx::{FromRow, QueryBuilder};
 
 use crate::domain::filter::Criteria;
 use crate::store::details::{StoredDetails, readable};
@@ -29,6 +29,16 @@ pub struct Search<'a> {
     pub deadline: Duration,
 }
 
+/// A product that a search found.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Found {
+    /// Its key.
+    #[sqlx(rename = "product_key")]
+    pub key: i64,
+    /// Its id, from behind which a walk goes on even when the product is gone.
+    pub product_id: String,
+}
+
 /// Why a search has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
@@ -41,12 +51,12 @@ pub enum FilterError {
 }
 
 impl Store {
-    /// Keys of a page of products that satisfy criteria, in the order of their ids.
+    /// A page of products that satisfy criteria, in the order of their ids.
     ///
     /// # Errors
     /// [`FilterError::TooSlow`] after the deadline.
-    pub async fn filter_products(&self, search: &Search<'_>) -> Result<Page<i64>, FilterError> {
-        let mut query = QueryBuilder::new("select product_key from search_documents where account_id = ");
+    pub async fn filter_products(&self, search: &Search<'_>) -> Result<Page<Found>, FilterError> {
+        let mut query = QueryBuilder::new("select product_key, product_id from search_documents where account_id = ");
         query.push_bind(search.account).push(" and shop_id = ").push_bind(search.shop);
         if let Some(ids) = search.product_ids {
             query.push(" and product_id = any(").push_bind(ids.to_vec()).push(")");
@@ -71,9 +81,9 @@ impl Store {
                 .execute(&mut *tx)
                 .await?;
             // The statement is planned for its values: a rare part of a word wants the index, a frequent one does not.
-            let keys: Vec<i64> = query.build_query_scalar().persistent(false).fetch_all(&mut *tx).await?;
+            let found: Vec<Found> = query.build_query_as().persistent(false).fetch_all(&mut *tx).await?;
             tx.rollback().await?;
-            Ok(Page::from_rows(keys, search.size, search.position))
+            Ok(Page::from_rows(found, search.size, search.position))
         };
         match tokio::time::timeout(deadline, found).await {
             Ok(result) => result.map_err(refused),

@@ -1,0 +1,123 @@
+//! Rebuilds go on where they stopped, and states of the server are told from what documents hold.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use elasticsearch::Elasticsearch;
+use elasticsearch::http::transport::Transport;
+use elasticsearch::indices::{IndicesCloseParts, IndicesOpenParts};
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use vat_classification::domain::{Details, ShopId};
+use vat_classification::jobs::projection;
+use vat_classification::search::Engine;
+
+use crate::fixture::{Fixture, details};
+use crate::support;
+
+/// More than an engine writes in one part.
+const PRODUCTS: usize = 1_200;
+
+fn named(name: &str) -> Details {
+    details(json!({"languageAttributes": {"en": {"productName": name}}}))
+}
+
+/// Runs the job until the guard is dropped.
+fn feed(fixture: &Fixture, engine: &Engine) -> (Arc<Notify>, DropGuard) {
+    let (wake, shutdown) = (Arc::new(Notify::new()), CancellationToken::new());
+    tokio::spawn(projection::run(fixture.store.clone(), engine.clone(), wake.clone(), shutdown.clone()));
+    (wake, shutdown.drop_guard())
+}
+
+/// Rebuilds and tells how many products were written by it.
+async fn rebuild(engine: &Engine) -> i64 {
+    let written = AtomicI64::new(0);
+    engine.rebuild(&|done, _| written.store(done, Ordering::SeqCst)).await.expect("an index");
+    written.into_inner()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rebuild_goes_on_where_an_earlier_one_stopped() {
+    let fixture = Fixture::new().await;
+    let products: Vec<_> = (0..PRODUCTS).map(|i| (format!("p{i:04}"), named("thing"))).collect();
+    fixture.create(ShopId::GLOBAL, &products).await;
+    for engine in [fixture.postgres(), fixture.elasticsearch().await] {
+        // The service ends after the first part.
+        let first_part = Notify::new();
+        let stop = async {
+            first_part.notified().await;
+        };
+        let progress = |_, _| first_part.notify_one();
+        let rebuilding = engine.rebuild(&progress);
+        tokio::select! {
+            biased;
+            () = stop => {}
+            done = rebuilding => done.expect("an index"),
+        }
+        // Elasticsearch notes it after more parts than a test has.
+        let half: i64 = sqlx::query_scalar("select min(product_key) + 599 from products")
+            .fetch_one(fixture.store.pool())
+            .await
+            .expect("a key");
+        let noted = sqlx::query("update search_indexes set built_to = coalesce(built_to, $1) where building")
+            .bind(half)
+            .execute(fixture.store.pool())
+            .await
+            .expect("noted");
+        assert_eq!(noted.rows_affected(), 1, "{:?}", fixture.store.search_indexes().await);
+        let written = rebuild(&engine).await;
+        assert!((600..=700).contains(&written), "{written} of {PRODUCTS} written again");
+        let verified = engine.verify(&|_| {}).await.expect("verified");
+        assert_eq!((verified.products, verified.differences), (PRODUCTS as i64, 0));
+        assert!(fixture.store.search_indexes().await.expect("indices").iter().all(|index| !index.building));
+        // That of Elasticsearch would wait half a minute until the new index can be made small.
+        if matches!(engine, Engine::Postgres(_)) {
+            assert_eq!(rebuild(&engine).await, PRODUCTS as i64, "one that is asked for afterwards begins anew");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_index_parks_nothing() {
+    let fixture = Fixture::new().await;
+    let engine = fixture.elasticsearch().await;
+    fixture.create(ShopId::GLOBAL, &[("1".to_owned(), named("thing"))]).await;
+    rebuild(&engine).await;
+    let index = fixture.store.search_indexes().await.expect("indices").remove(0).name;
+    let url = support::elasticsearch().await;
+    let client = Elasticsearch::new(Transport::single_node(&url).expect("a transport"));
+    let closed = client.indices().close(IndicesCloseParts::Index(&[&index])).send().await.expect("an answer");
+    assert!(closed.status_code().is_success());
+    let mut claim = fixture.store.claim_search_changes(10).await.expect("a claim").expect("rows");
+    let changes: Vec<_> = claim.take().0.into_iter().map(|product| product.change()).collect();
+    let outcomes = engine.apply(&changes).await;
+    if let Ok(outcomes) = outcomes {
+        claim.finish(&changes.into_iter().zip(outcomes).collect::<Vec<_>>()).await.expect("finished");
+    } else {
+        claim.release().await.expect("given back");
+    }
+    let counts = async || (fixture.store.search_parked().await.ok(), fixture.store.search_queue_length().await.ok());
+    assert_eq!(counts().await, (Some(0), Some(1)));
+    client.indices().open(IndicesOpenParts::Index(&[&index])).send().await.expect("opened");
+    let (_wake, _guard) = feed(&fixture, &engine);
+    let begin = std::time::Instant::now();
+    while counts().await != (Some(0), Some(0)) {
+        assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", counts().await);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts_are_spread_over_shards_and_found_there() {
+    let fixture = Fixture::new().await;
+    let engine = fixture.elasticsearch_of_shards(4, 2).await;
+    let products: Vec<_> = (0..60).map(|i| (format!("p{i:02}"), named("thing"))).collect();
+    fixture.create(ShopId::GLOBAL, &products).await;
+    assert_eq!(rebuild(&engine).await, 60);
+    let things = crate::fixture::criteria(json!({"productName": "thing", "languageKey": "en"}));
+    let ids: Vec<String> = products.into_iter().map(|(id, _)| id).collect();
+    assert_eq!(fixture.all(&engine, 0, &things, 7).await, ids);
+    assert_eq!(engine.verify(&|_| {}).await.expect("verified").differences, 0);
+}
