@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::jobs::wait;
 use crate::pictures::{Deleted, PictureStore};
+use crate::store::pictures::Orphan;
 use crate::store::{Store, StoreError};
 
 /// How often it looks.
@@ -42,32 +43,34 @@ pub async fn remove_orphans(
         if orphans.is_empty() {
             break;
         }
-        let outcomes: Vec<(String, bool)> = futures::stream::iter(orphans)
-            .map(|(key, is_ours)| async move {
-                let done = delete(pictures, &key, is_ours).await;
-                (key, done)
+        let outcomes: Vec<(Orphan, bool)> = futures::stream::iter(orphans)
+            .map(|orphan| async move {
+                let done = orphan.is_named || delete(pictures, &orphan.object_key, orphan.is_here).await;
+                (orphan, done)
             })
             .buffer_unordered(DELETED_AT_ONCE)
             .collect()
             .await;
         let (gone, kept): (Vec<_>, Vec<_>) = outcomes.into_iter().partition(|(_, done)| *done);
-        let keys = |outcomes: Vec<(String, bool)>| outcomes.into_iter().map(|(key, _)| key).collect::<Vec<String>>();
-        removed += gone.len();
-        store.forget_orphans(&keys(gone)).await?;
+        let keys = |outcomes: &[(Orphan, bool)]| -> Vec<String> {
+            outcomes.iter().map(|(orphan, _)| orphan.object_key.clone()).collect()
+        };
+        removed += gone.iter().filter(|(orphan, _)| !orphan.is_named).count();
+        store.forget_orphans(&keys(&gone)).await?;
         // Each is either forgotten or put back by the time for which orphans are kept, so that this ends.
-        store.postpone_orphans(&keys(kept)).await?;
+        store.postpone_orphans(&keys(&kept)).await?;
     }
     metrics::counter!("orphaned_objects_removed_total").increment(removed as u64);
     Ok(removed)
 }
 
 /// Deletes an object; whether it may be forgotten. One that this directory never had is left to the host that has it.
-async fn delete(pictures: &PictureStore, key: &str, is_ours: bool) -> bool {
+async fn delete(pictures: &PictureStore, key: &str, is_here: bool) -> bool {
     // A key of ours is a UUID; what is none names no object.
     let Ok(uuid) = Uuid::try_parse(key) else { return true };
     match pictures.delete(uuid).await {
         Ok(Deleted::Gone) => true,
-        Ok(Deleted::NotHere) => is_ours,
+        Ok(Deleted::NotHere) => is_here,
         Err(error) => {
             tracing::warn!(key, %error, "an orphaned picture cannot be deleted now");
             false

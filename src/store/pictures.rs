@@ -33,6 +33,17 @@ pub struct PictureRecord {
     pub etag: String,
 }
 
+/// An object that was noted as an orphan.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Orphan {
+    /// The key of its bytes in the object store.
+    pub object_key: String,
+    /// Whether it is known to lie in the store that was asked for.
+    pub is_here: bool,
+    /// Whether a picture names it after all: a version wrote the picture that does not strike it off the list.
+    pub is_named: bool,
+}
+
 fn unknown_picture(product_id: &str) -> Fault {
     Fault::of("UNKNOWN_PICTURE", format!("the product \"{product_id}\" has no picture")).on(product_id)
 }
@@ -138,27 +149,31 @@ impl Store {
         Ok(())
     }
 
-    /// Some objects that no picture names, of the store of this name or of one that is not known; those that have
-    /// waited longest first. Tells of each whether it is known to lie there.
+    /// Some objects that were orphaned long ago, of the store of this name or of one that is not known; those that have
+    /// waited longest first.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn orphaned_objects(&self, place: Option<&str>) -> Result<Vec<(String, bool)>, StoreError> {
-        let keys = sqlx::query_as(
-            "select object_key, place is not null from orphaned_objects
-             where (place is null or place = $2) and orphaned_at < now() - $3
-               and not exists (select from pictures where pictures.object_key = orphaned_objects.object_key)
-             order by orphaned_at limit $1",
+    pub async fn orphaned_objects(&self, place: Option<&str>) -> Result<Vec<Orphan>, StoreError> {
+        // Chosen before they are looked up among the pictures, so that neither table is read as a whole.
+        let orphans = sqlx::query_as(
+            "with due as materialized (
+                 select object_key, place, orphaned_at from orphaned_objects
+                 where (place is null or place = $2) and orphaned_at < now() - $3 order by orphaned_at limit $1)
+             select due.object_key, due.place is not null as is_here, named is not null as is_named
+             from due left join lateral (
+                 select true as named from pictures where pictures.object_key = due.object_key limit 1) as picture on true
+             order by orphaned_at",
         )
         .bind(ORPHANS_AT_ONCE)
         .bind(place)
         .bind(ORPHAN_KEPT)
         .fetch_all(self.pool())
         .await?;
-        Ok(keys)
+        Ok(orphans)
     }
 
-    /// Forgets objects that were removed.
+    /// Forgets objects that were removed, or are none.
     ///
     /// # Errors
     /// When the database fails.
