@@ -190,5 +190,4 @@ async fn what_is_done_often_scans_no_large_table() {
     large.without_scan("its end", claim.expect("rows").finish(&[])).await.expect("finished");
     large.without_scan("deleting", store.delete_product(&caller, shop, "p1", 2)).await.expect("deleted");
     large.without_scan("housekeeping", store.orphaned_objects(None)).await.expect("keys");
-    large.without_scan("the lengths of queues", store.queue_lengths()).await.expect("lengths");
 }
