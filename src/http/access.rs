@@ -89,9 +89,13 @@ async fn within(longest: Duration, tab: &Tab, answer: impl Future<Output = Respo
 
 /// Finds out who asks, opens the tab of the request and counts it against the rate of the account.
 async fn admit(state: &AppState, request: &mut Request) -> Result<(Tab, Result<Standing, Standing>), ApiError> {
-    let lookup = state.admission.lookup().await?;
-    let holder = holder(state, token(request)).await?;
+    let token = token(request);
+    let lookup = state.admission.lookup(token.as_ref()).await?;
+    let holder = holder(state, token).await?;
     drop(lookup);
+    if let Some(token) = token {
+        state.admission.remember(token, holder.caller.account);
+    }
     let tab = state.admission.tab(holder.caller.account);
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     let standing = tab.count(announced);

@@ -21,6 +21,7 @@ use axum::response::{IntoResponse, Response};
 use clap::Args;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::domain::access::TokenHash;
 use crate::http::error::ApiError;
 use rate::Rate;
 pub(super) use rate::Standing;
@@ -30,11 +31,15 @@ use turnstile::Turnstile;
 /// How long a request waits for bytes or for a place, at most.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Waiting requests for each place: at the usual rate they are served well within [`LONGEST_WAIT`].
-const QUEUE_PER_PLACE: usize = 4;
+const QUEUE_PER_PLACE: usize = 2;
 /// Of places and bytes, the part that one account may hold, in quarters.
 const SHARE_QUARTERS: usize = 3;
 /// Accounts whose shares are remembered; beyond it those that sent nothing for a minute are forgotten.
 const MAX_SHARES: usize = 4_096;
+/// Tokens whose account is remembered, to send it away without a look-up when it has no place left.
+const MAX_KNOWN: usize = 16_384;
+/// Memory that is asked for before a page is read, for each of its items: the record, what is shown of it, and its text.
+pub(super) const ITEM_BYTES: usize = 48 << 10;
 /// Answers up to this many bytes are not counted.
 const SMALL_ANSWER_BYTES: u64 = 64 << 10;
 /// Bytes of one permit of the budget.
@@ -94,6 +99,7 @@ pub struct Admission {
     /// Requests and bytes of an account in a minute.
     rates: (u64, u64),
     shares: Mutex<HashMap<i64, Arc<Share>>>,
+    known: Mutex<HashMap<TokenHash, i64>>,
 }
 
 /// What one request holds, until it is over. Clones hold together.
@@ -128,16 +134,33 @@ impl Admission {
             longest_wait,
             rates: (settings.rate_requests_per_minute, settings.rate_mib_per_minute << 20),
             shares: Mutex::default(),
+            known: Mutex::default(),
         })
     }
 
-    /// Waits for a turn to look up a credential; refused at once when all places are taken and the queue is full, so
-    /// that a refusal costs next to nothing.
-    pub(super) async fn lookup(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        if self.requests.is_full() {
+    /// Waits for a turn to look up a credential. Refused at once, so that a refusal costs next to nothing, when all places
+    /// are taken and the queue is full: of the whole, or of the account that the token had when it was last looked up.
+    pub(super) async fn lookup(&self, token: Option<&TokenHash>) -> Result<OwnedSemaphorePermit, ApiError> {
+        if self.requests.is_full() || token.is_some_and(|token| self.has_full_share(token)) {
             return Err(overloaded());
         }
         self.lookups.enter().await.ok_or_else(overloaded)
+    }
+
+    fn has_full_share(&self, token: &TokenHash) -> bool {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(account) = known.get(token) else { return false };
+        let shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        shares.get(account).is_some_and(|share| share.requests.is_full())
+    }
+
+    /// Remembers whose token it is. That decides about nothing but a refusal in [`Admission::lookup`].
+    pub(super) fn remember(&self, token: TokenHash, account: i64) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= MAX_KNOWN {
+            known.clear();
+        }
+        known.insert(token, account);
     }
 
     /// Opens the tab of a request of an account.

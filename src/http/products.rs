@@ -16,6 +16,7 @@ use crate::domain::applications::ApplicationIssue;
 use crate::domain::filter::Criteria;
 use crate::domain::product::{CustomsCodes, Details, LanguageAttributes, Product};
 use crate::domain::{Fault, ShopId, merge_patch};
+use crate::http::admission::{ITEM_BYTES, Tab};
 use crate::http::body::{
     JsonBody, PRODUCT_MIB, PRODUCTS_MIB, Part, PatchBody, aside, bad, shape, shape_part, shape_with_nulls,
 };
@@ -291,6 +292,7 @@ pub(super) async fn create(
 pub(super) async fn list(
     State(state): State<AppState>,
     caller: Caller,
+    tab: Tab,
     Path(path): Path<PathParts>,
     params: Params,
     RawQuery(query): RawQuery,
@@ -300,6 +302,7 @@ pub(super) async fn list(
     let detail = Detail::parse(&params)?;
     let product_ids = params.list("productIds")?;
     let at: Position<String> = links::position(&params)?;
+    tab.charge(size * ITEM_BYTES).await?;
     let ProductPage { page, ends } = match params.one("filterCriteria")? {
         None => state.store.products(caller.account, shop, product_ids.as_deref(), &at, size).await?,
         Some(text) => {
@@ -311,8 +314,11 @@ pub(super) async fn list(
         None => "/products/global".to_owned(),
         Some(shop) => format!("/shops/{shop}/products/local"),
     };
-    let page = page.map(|record| ProductAnswer::new(record, detail, &state.links));
-    Ok(links::page(&state.links, &list, query.as_deref().unwrap_or_default(), page, ends))
+    let answer = || {
+        let page = page.map(|record| ProductAnswer::new(record, detail, &state.links));
+        links::page(&state.links, &list, query.as_deref().unwrap_or_default(), page, ends)
+    };
+    Ok(aside(size * ITEM_BYTES, answer))
 }
 
 /// Records of a page that the search engine found; one that is gone by now is left out.

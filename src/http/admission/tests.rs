@@ -107,3 +107,26 @@ async fn a_panic_of_the_work_is_an_error_and_gives_its_turn_back() {
         assert!(matches!(outcome, Err::<(), _>(ApiError::Internal(_))));
     }
 }
+
+#[tokio::test]
+async fn an_account_without_a_place_is_sent_away_before_its_credential_is_looked_up() {
+    let admission = small();
+    let (token, other) = ([1; 32], [2; 32]);
+    admission.remember(token, 1);
+    admission.remember(other, 2);
+    drop(admission.lookup(Some(&token)).await.expect("there are places"));
+    let tabs: Vec<Tab> = (0..3).map(|_| admission.tab(1)).collect();
+    for tab in &tabs {
+        tab.enter().await.expect("a place");
+    }
+    let waiting: Vec<Tab> = (0..6).map(|_| admission.tab(1)).collect();
+    let mut waiting: Vec<_> = waiting.iter().map(|tab| Box::pin(tab.enter())).collect();
+    for wait in &mut waiting {
+        assert!(futures::poll!(wait.as_mut()).is_pending());
+    }
+    assert!(is_refused(admission.lookup(Some(&token)).await));
+    drop(admission.lookup(Some(&other)).await.expect("another account's places"));
+    drop(admission.lookup(None).await.expect("nobody knows whose"));
+    drop(waiting);
+    drop(admission.lookup(Some(&token)).await.expect("there is room to wait"));
+}

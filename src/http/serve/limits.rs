@@ -27,7 +27,7 @@ const OTHER_FILES: u64 = 256;
 pub struct ConnectionSettings {
     /// Connections at one time. When they are nearly taken, those that lie idle longest are closed for newcomers. The
     /// limit of open files, which is raised as far as the system allows, may make it fewer.
-    #[arg(long, env = "MAX_CONNECTIONS", default_value_t = 8_192, value_parser = clap::value_parser!(u32).range(16..=1_000_000))]
+    #[arg(long, env = "MAX_CONNECTIONS", default_value_t = 3_072, value_parser = clap::value_parser!(u32).range(16..=1_000_000))]
     pub max_connections: u32,
     /// Connections of one address, or one /64 of IPv6. The machine itself and trusted proxies may have any number.
     #[arg(long, env = "MAX_CONNECTIONS_PER_PEER", default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -69,7 +69,7 @@ pub struct ServeLimits {
 impl Default for ConnectionSettings {
     fn default() -> ConnectionSettings {
         ConnectionSettings {
-            max_connections: 8_192,
+            max_connections: 3_072,
             max_connections_per_peer: 1_024,
             trusted_proxies: Vec::new(),
             idle_timeout_s: 60,
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn files_bound_connections_and_leave_some_for_other_things() {
         let settings = ConnectionSettings::default();
-        for (files, connections) in [(u64::MAX, 8_192), (8_448, 8_192), (1_024, 768), (256, 128), (1, 1), (0, 1)] {
+        for (files, connections) in [(u64::MAX, 3_072), (3_328, 3_072), (1_024, 768), (256, 128), (1, 1), (0, 1)] {
             assert_eq!(ServeLimits::new(&settings, files).connections, connections, "{files}");
         }
     }
