@@ -153,6 +153,8 @@ fn start_jobs(state: &AppState, shutdown: &CancellationToken) -> JoinSet<()> {
     let wake = state.wake.projection.clone();
     running.spawn(jobs::projection::run(state.store.clone(), state.search.clone(), wake, shutdown.clone()));
     running.spawn(jobs::sampling::run(state.store.clone(), shutdown.clone()));
+    let wake = state.wake.review.clone();
+    running.spawn(jobs::review::run(state.store.clone(), wake, shutdown.clone()));
     running.spawn(jobs::housekeeping::run(state.store.clone(), state.pictures.clone(), shutdown.clone()));
     running
 }

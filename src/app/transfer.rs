@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -20,11 +21,13 @@ use crate::domain::assignment::Status;
 use crate::domain::product::{Customs, CustomsCodes, Details, LanguageAttributes, PhysicalMeasure, Product};
 use crate::domain::{ShopId, Taxonomy};
 use crate::store::accounts::Caller;
-use crate::store::assignments::{AssignmentFilter, AssignmentOrder, AssignmentRecord};
+use crate::store::assignments::{AssignmentFilter, AssignmentOrder, AssignmentRecord, ListRequest};
 use crate::store::pages::Position;
 use crate::store::products::{Asked, NewProduct, ProductPage, ProductRecord};
 use crate::store::{Store, StoreError};
 
+/// How long reading a page of assignments may take.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Products of one transaction of an import, and of one page of an export.
 const BATCH: usize = 1_000;
 /// Faults of a refused batch that are printed.
@@ -221,12 +224,12 @@ async fn assignments(store: &Store, account: i64, shop: ShopId, ids: Vec<String>
     let filter = AssignmentFilter { statuses: Status::ALL.to_vec(), product_ids: Some(ids), ..Default::default() };
     for taxonomy in Taxonomy::ALL {
         // One id may be a product of every shop; only those of this one are wanted, so pages are followed to the end.
+        let request = ListRequest { account, taxonomy, filter: &filter, order: AssignmentOrder::Product, size: BATCH };
         let mut position = Position::Start;
         loop {
-            let page =
-                store.assignments(account, taxonomy, &filter, AssignmentOrder::Product, &position, BATCH).await?;
+            let page = store.assignments(&request, &position, PAGE_TIMEOUT).await?;
             let Some(last) = page.items.last() else { break };
-            position = Position::After(last.key());
+            position = Position::After(last.key(request.order));
             let more = page.more_after;
             let own = page.items.into_iter().filter(|record| record.shop_id == shop.stored());
             found.extend(own.map(|record| ((record.product_id.clone(), taxonomy), record)));

@@ -1,5 +1,10 @@
 //! The life of an assignment: one pure function from state and action to the next state.
 
+use crate::domain::ProductClass;
+
+/// Fewest digits of the class of an assignment: a chapter is none.
+pub const MIN_CLASS_DIGITS: usize = 4;
+
 /// Where an assignment stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Status {
@@ -59,6 +64,14 @@ pub enum Strategy {
 }
 
 impl Strategy {
+    /// Every strategy.
+    pub const ALL: [Strategy; 3] = [Strategy::Description, Strategy::CustomsCode, Strategy::Manual];
+
+    /// The strategy of that name.
+    pub fn from_name(name: &str) -> Option<Strategy> {
+        Strategy::ALL.into_iter().find(|strategy| strategy.name() == name)
+    }
+
     /// The name in answers and in the database.
     pub const fn name(self) -> &'static str {
         match self {
@@ -107,6 +120,15 @@ impl Action {
     pub fn from_name(name: &str) -> Option<Action> {
         Action::ALL.into_iter().find(|action| action.name() == name)
     }
+
+    /// Whose the class is after it: a person's, or nobody's once it was taken away, so that the product's next change
+    /// queues it again.
+    pub const fn strategy(self) -> Option<Strategy> {
+        match self {
+            Action::Unassign => None,
+            _ => Some(Strategy::Manual),
+        }
+    }
 }
 
 /// What becomes of the product class.
@@ -120,9 +142,18 @@ pub enum ClassChange {
     Clear,
 }
 
+/// A class that a person gives, and whether every country's rate follows from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JudgedClass {
+    /// The class, in its canonical form.
+    pub class: ProductClass,
+    /// Whether it is sufficient.
+    pub sufficient: bool,
+}
+
 /// The action is not allowed in the state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{} is not allowed while the assignment is {}", action.name(), status.name())]
+#[error("{} is not allowed while the assignment is {}{}", action.name(), status.name(), self.remedy())]
 pub struct NotAllowed {
     /// The state.
     pub status: Status,
@@ -130,15 +161,33 @@ pub struct NotAllowed {
     pub action: Action,
 }
 
+impl NotAllowed {
+    const fn remedy(self) -> &'static str {
+        match (self.status, self.action) {
+            (Status::Denied, _) => "; RECONFIRM takes the denial back",
+            (_, Action::Approve) => {
+                "; ASSIGN gives it a class, and APPROVE confirms one that is ASSIGNED or in need of review"
+            }
+            _ => "",
+        }
+    }
+}
+
 /// The state after an action; `sufficient` speaks of the class given with ASSIGN and of nothing else.
 ///
-/// DENIED stands for compliance: only RECONFIRM, and DENY once more, leave from it.
+/// What is APPROVED and whose product has changed since (`review_needed`) may be approved once more. DENIED stands for
+/// compliance: only RECONFIRM, and DENY once more, leave from it.
 ///
 /// # Errors
 /// When the action is not allowed in that state.
-pub fn transition(status: Status, action: Action, sufficient: bool) -> Result<(Status, ClassChange), NotAllowed> {
+pub fn transition(
+    status: Status,
+    review_needed: bool,
+    action: Action,
+    sufficient: bool,
+) -> Result<(Status, ClassChange), NotAllowed> {
     let allowed = match action {
-        Action::Approve => status == Status::Assigned,
+        Action::Approve => status == Status::Assigned || status == Status::Approved && review_needed,
         Action::Reconfirm => status == Status::Denied,
         Action::Deny => true,
         Action::Assign | Action::Reject | Action::Unassign => status != Status::Denied,
@@ -161,10 +210,10 @@ mod tests {
     use super::*;
 
     /// Rows: action; then for each status in the order of `Status::ALL` the status after it, `-` where it is refused,
-    /// and `sufficient/insufficient` where they differ.
+    /// `!` where it is refused unless review is needed, and `sufficient/insufficient` where they differ.
     const TABLE: &str = "
         ASSIGN    APPROVED/REJECTED APPROVED/REJECTED APPROVED/REJECTED APPROVED/REJECTED -
-        APPROVE   -                 APPROVED          -                 -                 -
+        APPROVE   -                 APPROVED          !                 -                 -
         REJECT    REJECTED          REJECTED          REJECTED          REJECTED          -
         DENY      DENIED            DENIED            DENIED            DENIED            DENIED
         RECONFIRM -                 -                 -                 -                 REJECTED
@@ -179,7 +228,8 @@ mod tests {
             let action = cells.next().and_then(Action::from_name).expect("an action");
             for status in Status::ALL {
                 let cell = cells.next().expect("a cell for every status");
-                for sufficient in [true, false] {
+                for (review_needed, sufficient) in [(false, true), (false, false), (true, true), (true, false)] {
+                    let cell = if review_needed && cell == "!" { "APPROVED" } else { cell };
                     let wanted = match cell.split_once('/') {
                         Some((yes, no)) => {
                             if sufficient {
@@ -199,12 +249,28 @@ mod tests {
                         Some(next) => Ok((next, class)),
                         None => Err(NotAllowed { status, action }),
                     };
-                    assert_eq!(transition(status, action, sufficient), expected, "{status:?} {action:?} {sufficient}");
+                    let after = transition(status, review_needed, action, sufficient);
+                    assert_eq!(after, expected, "{status:?} {review_needed} {action:?} {sufficient}");
                     seen += 1;
                 }
             }
         }
-        assert_eq!(seen, Action::ALL.len() * Status::ALL.len() * 2);
+        assert_eq!(seen, Action::ALL.len() * Status::ALL.len() * 4);
+    }
+
+    #[test]
+    fn only_what_was_unassigned_is_nobodys() {
+        for action in Action::ALL {
+            let nobody = action == Action::Unassign;
+            assert_eq!(action.strategy(), (!nobody).then_some(Strategy::Manual), "{action:?}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_tells_the_way_out() {
+        let refused = |status, action| transition(status, false, action, true).expect_err("a refusal").to_string();
+        assert!(refused(Status::Denied, Action::Assign).contains("RECONFIRM"));
+        assert!(refused(Status::Rejected, Action::Approve).contains("ASSIGN gives it a class"));
     }
 
     #[test]

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 
 use axum::Json;
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use chrono::Utc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::domain::assignment::{Action, Status};
+use crate::domain::assignment::{Action, JudgedClass, MIN_CLASS_DIGITS, Status};
 use crate::domain::product_class::MalformedProductClass;
 use crate::domain::{Fault, ProductClass, ShopId, Taxonomy};
 use crate::http::assignments::ClassFields;
@@ -19,18 +20,26 @@ use crate::http::params::Params;
 use crate::http::state::AppState;
 use crate::http::taxonomies::taxonomy;
 use crate::store::accounts::Caller;
-use crate::store::assignments::{ActionItem, ActionRequest};
+use crate::store::assignments::{ActionItem, ActionRequest, AssignmentRecord, OnConflict, Refusal};
 
 /// Most products of one action, and of one request to queue again.
 const MAX_PRODUCTS_PER_ACTION: usize = 1_000;
 
+/// Most characters of a comment.
+pub(super) const MAX_COMMENT_CHARACTERS: usize = 1_000;
+
 /// To which products an action applies.
 #[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ActionBody {
     /// 1 to 1,000, each once.
     #[schema(min_items = 1, max_items = 1000)]
     products: Vec<ActionProduct>,
+    /// Why, for the history.
+    #[schema(max_length = 1000)]
+    comment: Option<String>,
+    /// FAIL (the default): none is changed when one cannot be. SKIP: all that can be are, and `results` tells of each.
+    on_conflict: Option<String>,
 }
 
 /// A product of an action.
@@ -44,6 +53,8 @@ pub(super) struct ActionProduct {
     shop_id: Option<i64>,
     /// The version last read.
     assignment_version: ActionVersion,
+    /// With ASSIGN: its own class, `code-NN-NNN`, in place of the one in the query.
+    product_class: Option<String>,
 }
 
 /// Versions by platform service.
@@ -55,11 +66,17 @@ pub(super) struct ActionVersion {
     vat_rules: i64,
 }
 
-/// The products as they are after an action.
+/// What an action did.
 #[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct ActionAnswer {
-    /// In the order of the request.
+    /// By which the action can be read and taken back.
+    action_id: Uuid,
+    /// The products that were changed as they are now, in the order of the request.
     products: Vec<ActedProduct>,
+    /// With `onConflict` SKIP: what became of each product, in the order of the request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    results: Option<Vec<ActionResult>>,
 }
 
 /// A product after an action.
@@ -75,11 +92,33 @@ pub(super) struct ActedProduct {
     assignment_uuid: Uuid,
     /// Its status now.
     assignment_status: String,
-    /// Its class: absent when UNASSIGNED, null without one.
+    /// The code of its class: absent when UNASSIGNED, null without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     product_class_code: Option<Option<String>>,
+    /// Its class, `code-NN-NNN`: absent when UNASSIGNED, null without one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    product_class: Option<Option<String>>,
     /// Its version now.
     assignment_version: ActionVersion,
+}
+
+/// What became of a product of an action.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ActionResult {
+    /// The product.
+    product_id: String,
+    /// The shop of a local product.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shop_id: Option<i64>,
+    /// 200 where it was changed; 404, 409 or 422 where it was left.
+    status: u16,
+    /// The assignment's version after the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<i64>,
+    /// What stood against it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Fault>,
 }
 
 /// Names each product once and its shop.
@@ -112,36 +151,54 @@ fn named_products(products: impl Iterator<Item = (String, Option<i64>)>) -> Resu
     if faults.is_empty() { Ok(named) } else { Err(bad(faults)) }
 }
 
-/// The class that an ASSIGN gives, whether it is sufficient, and what is wrong with it.
-#[expect(clippy::type_complexity, reason = "two optional halves of an action request, named there")]
-fn given_class(
+/// The class that an ASSIGN gives at a place of the request, judged as of today.
+///
+/// # Errors
+/// When it is not of the shape; that it is not of the taxonomy comes back inside, since it is told later.
+pub(super) fn given_class(
     state: &AppState,
     taxonomy: Taxonomy,
-    action: Action,
-    params: &Params,
-) -> Result<(Option<(ProductClass, bool)>, Option<Fault>), ApiError> {
-    if action != Action::Assign {
-        return Ok((None, None));
+    field: &str,
+    text: &str,
+) -> Result<Result<JudgedClass, Fault>, ApiError> {
+    let sent: ProductClass =
+        text.parse().map_err(|error: MalformedProductClass| ApiError::malformed_at(field, error.to_string()))?;
+    if sent.code.digits() < MIN_CLASS_DIGITS {
+        let message =
+            format!("a class of an assignment has at least {MIN_CLASS_DIGITS} digits; {} is a chapter", sent.code);
+        return Ok(Err(Fault::at(field, "CLASS_TOO_SHORT", message)));
     }
-    let sent: ProductClass = params
-        .required("productClass")?
-        .parse()
-        .map_err(|error: MalformedProductClass| ApiError::malformed_at("productClass", error.to_string()))?;
-    match state.engine.class(taxonomy, sent) {
-        Ok(class) => {
-            let sufficient = state.engine.is_sufficient(taxonomy, class, Utc::now().date_naive());
-            Ok((Some((class, sufficient)), None))
+    let class =
+        state.engine.class(taxonomy, sent).map_err(|message| Fault::at(field, "UNKNOWN_PRODUCT_CLASS", message));
+    let judge =
+        |class| JudgedClass { class, sufficient: state.engine.is_sufficient(taxonomy, class, Utc::now().date_naive()) };
+    Ok(class.map(judge))
+}
+
+/// The action of that name.
+pub(super) fn action_named(field: &str, name: &str) -> Result<Action, ApiError> {
+    Action::from_name(name).ok_or_else(|| {
+        let known = Action::ALL.map(Action::name).join(", ");
+        ApiError::malformed_at(field, format!("\"{name}\" is none of {known}"))
+    })
+}
+
+/// A comment within its limit; an empty one is none.
+pub(super) fn comment(sent: Option<String>) -> Result<Option<String>, ApiError> {
+    match sent {
+        Some(text) if text.chars().count() > MAX_COMMENT_CHARACTERS => {
+            Err(ApiError::malformed_at("comment", format!("has at most {MAX_COMMENT_CHARACTERS} characters")))
         }
-        Err(message) => Ok((None, Some(Fault::at("productClass", "UNKNOWN_PRODUCT_CLASS", message)))),
+        sent => Ok(sent.filter(|text| !text.trim().is_empty())),
     }
 }
 
 #[utoipa::path(patch, path = "/assignments/{taxonomy}", tag = "Assignments", operation_id = "updateAssignments",
-    description = "Acts on assignments, all or none, and aborts their auto-assignment.",
+    description = "Acts on assignments and aborts their auto-assignment: all or none, or with `onConflict` SKIP all that can be changed. The action can be taken back by its `actionId`.",
     params(
         ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
         ("assignmentAction" = String, Query, description = "ASSIGN, APPROVE, REJECT, DENY, RECONFIRM or UNASSIGN."),
-        ("productClass" = Option<String>, Query, description = "code-NN-NNN; required with ASSIGN."),
+        ("productClass" = Option<String>, Query, description = "code-NN-NNN, with at least four digits; required with ASSIGN unless each product has its own."),
     ),
     request_body = ActionBody,
     responses((status = 200, description = "The products after it.", body = ActionAnswer)))]
@@ -152,33 +209,74 @@ pub(super) async fn act(
     params: Params,
     JsonBody(body): JsonBody,
 ) -> Result<Json<ActionAnswer>, ApiError> {
-    let action = params.required("assignmentAction")?;
-    let action = Action::from_name(action).ok_or_else(|| {
-        let known = Action::ALL.map(Action::name).join(", ");
-        ApiError::malformed_at("assignmentAction", format!("\"{action}\" is none of {known}"))
-    })?;
+    let action = action_named("assignmentAction", params.required("assignmentAction")?)?;
     let body: ActionBody = typed(body)?;
-    let versions: Vec<i64> = body.products.iter().map(|item| item.assignment_version.vat_rules).collect();
-    let named = named_products(body.products.into_iter().map(|item| (item.product_id, item.shop_id)))?;
+    let comment = comment(body.comment)?;
+    let on_conflict = match body.on_conflict.as_deref() {
+        None | Some("FAIL") => OnConflict::Fail,
+        Some("SKIP") => OnConflict::Skip,
+        Some(_) => return Err(ApiError::malformed_at("onConflict", "is FAIL or SKIP")),
+    };
+    let mut sent = body.products;
+    let named = named_products(sent.iter_mut().map(|item| (std::mem::take(&mut item.product_id), item.shop_id)))?;
+    // A class that is not of the shape comes before a taxonomy that does not exist.
+    let known = Taxonomy::from_name(&name);
+    let judging = known.unwrap_or(Taxonomy::Taric);
+    let shared = match params.one("productClass")? {
+        Some(text) if action == Action::Assign => Some(given_class(&state, judging, "productClass", text)?),
+        _ => None,
+    };
+    let mut items = Vec::with_capacity(named.len());
+    for (index, ((product_id, shop), sent)) in named.into_iter().zip(sent).enumerate() {
+        let version = sent.assignment_version.vat_rules;
+        let class = match (action, sent.product_class) {
+            (Action::Assign, Some(text)) => {
+                let field = format!("products[{index}].productClass");
+                let judged = given_class(&state, judging, &field, &text)?;
+                Some(judged.map_err(|fault| fault.on(&product_id)))
+            }
+            (Action::Assign, None) if shared.is_none() => {
+                return Err(ApiError::malformed_at("productClass", "is required with ASSIGN"));
+            }
+            (Action::Assign, None) => shared.clone(),
+            _ => None,
+        };
+        items.push(ActionItem { product_id, shop, version, class });
+    }
     let taxonomy = taxonomy(&name)?;
-    let (class, class_fault) = given_class(&state, taxonomy, action, &params)?;
-    let items = named
-        .into_iter()
-        .zip(versions)
-        .map(|((product_id, shop), version)| ActionItem { product_id, shop, version })
-        .collect();
-    let request = ActionRequest { taxonomy, action, class, class_fault, items };
-    let after = state.store.act(&caller, &request).await?;
-    let products = after.into_iter().map(|record| ActedProduct {
-        product_class_code: ClassFields::new(taxonomy, record.class(), record.status != Status::Unassigned.name())
-            .product_class_code,
-        shop_id: (record.shop_id > 0).then_some(record.shop_id),
-        assignment_uuid: record.assignment_uuid,
-        assignment_version: ActionVersion { vat_rules: record.version },
-        assignment_status: record.status,
-        product_id: record.product_id,
+    let request = ActionRequest { taxonomy, action, comment, on_conflict, items };
+    let acted = state.store.act(&caller, &request).await?;
+    let results = (on_conflict == OnConflict::Skip)
+        .then(|| request.items.iter().zip(&acted.outcomes).map(|(item, outcome)| result(item, outcome)).collect());
+    let products = acted.outcomes.into_iter().filter_map(Result::ok).map(|record| {
+        let class = ClassFields::new(taxonomy, record.class(), record.status != Status::Unassigned.name());
+        ActedProduct {
+            product_class_code: class.product_class_code,
+            product_class: class.product_class,
+            shop_id: (record.shop_id > 0).then_some(record.shop_id),
+            assignment_uuid: record.assignment_uuid,
+            assignment_version: ActionVersion { vat_rules: record.version },
+            assignment_status: record.status,
+            product_id: record.product_id,
+        }
     });
-    Ok(Json(ActionAnswer { products: products.collect() }))
+    Ok(Json(ActionAnswer { action_id: acted.action_id, products: products.collect(), results }))
+}
+
+fn result(item: &ActionItem, outcome: &Result<AssignmentRecord, Refusal>) -> ActionResult {
+    let (status, version, error) = match outcome {
+        Ok(record) => (StatusCode::OK, Some(record.version), None),
+        Err(Refusal::NotFound(fault)) => (StatusCode::NOT_FOUND, None, Some(fault.clone())),
+        Err(Refusal::Conflict(fault)) => (StatusCode::CONFLICT, None, Some(fault.clone())),
+        Err(Refusal::Unprocessable(fault)) => (StatusCode::UNPROCESSABLE_ENTITY, None, Some(fault.clone())),
+    };
+    ActionResult {
+        product_id: item.product_id.clone(),
+        shop_id: item.shop.number(),
+        status: status.as_u16(),
+        version,
+        error,
+    }
 }
 
 /// Products to queue again.

@@ -1,232 +1,85 @@
-//! Assignments: listing and reading; what people do with them is in `actions`.
+//! Assignments: listing and reading; what people do with them is in `actions` and `bulk_actions`.
+
+use std::collections::HashMap;
 
 use axum::Json;
 use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use chrono::Utc;
-use serde::Serialize;
-use serde_json::Value;
-use utoipa::ToSchema;
+use futures::{StreamExt, TryStreamExt};
 use uuid::Uuid;
 
-use crate::domain::assignment::Status;
-use crate::domain::vat::CountryVat;
-use crate::domain::{Fault, ProductClass, ShopId, Taxonomy};
-use crate::http::admission::Tab;
-use crate::http::classifications::{CandidateAnswer, CodeReason, ModelAnswer, candidate_list};
+use crate::domain::{Details, Fault, ProductClass, ShopId, Taxonomy};
+use crate::http::admission::{Tab, Work};
+use crate::http::assignment_answers::{
+    AssignmentAnswer, AssignmentFields, ListedAssignment, RateOfCountries, ReviewedProductAnswer,
+};
+use crate::http::assignment_filter::SentFilter;
+use crate::http::classifications::{CandidateList, candidate_list};
 use crate::http::error::ApiError;
 use crate::http::links;
 use crate::http::params::Params;
-use crate::http::products::instant;
 use crate::http::state::AppState;
 use crate::http::taxonomies::{country_rates, taxonomy};
 use crate::store::accounts::Caller;
-use crate::store::assignments::{AssignmentFilter, AssignmentKey, AssignmentOrder, AssignmentRecord, Event};
+use crate::store::assignments::{AssignmentKey, AssignmentOrder, AssignmentRecord, ListRequest};
 use crate::store::pages::Position;
+
+pub(super) use crate::http::assignment_answers::{ClassFields, rounded};
 
 /// Candidates shown with an assignment.
 const CANDIDATES_SHOWN: usize = 5;
+/// Most assignments of a page with candidates, each of which is computed.
+const MAX_PAGE_WITH_CANDIDATES: usize = 200;
+/// Products whose candidates are computed in one turn at a processor.
+const RANKED_IN_A_TURN: usize = 5;
+/// Turns that one request waits for at a time.
+const TURNS_AT_ONCE: usize = 2;
+/// Products that are read at once for a page: whole, so that few lie in memory together.
+const PRODUCTS_AT_ONCE: usize = 50;
 
-/// An assignment.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct AssignmentAnswer {
-    /// Its identity.
-    assignment_uuid: Uuid,
-    /// Its product.
-    product_id: String,
-    /// The shop of a local product.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shop_id: Option<i64>,
-    /// TARIC, TARES or UKGT.
-    taxonomy: &'static str,
-    /// UNASSIGNED, ASSIGNED, APPROVED, REJECTED or DENIED.
-    assignment_status: String,
-    /// DESCRIPTION, CUSTOMS-CODE, MANUAL or null.
-    #[schema(required = true)]
-    strategy: Option<String>,
-    #[serde(flatten)]
-    class: ClassFields,
-    /// Labels attached.
-    labels: Vec<String>,
-    /// How sure auto-assignment was, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    confidence: Option<f64>,
-    /// PENDING, DONE or ABORTED.
-    auto_assignment: String,
-    /// Whether the product changed after a person decided.
-    review_needed: bool,
-    /// When it last changed.
-    updated_at: String,
-    /// Versions by platform service.
-    subscribed_platform_services: PlatformServices,
-    /// With `embed=EVENTS`: what happened, oldest first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    events: Option<Vec<EventAnswer>>,
-    /// With `embed=CANDIDATES`: the classes that come into question, the best first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    candidates: Option<Vec<CandidateAnswer>>,
-    /// With `embed=CANDIDATES`: the model that ranked them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    model: Option<ModelAnswer>,
-    /// With `embed=CANDIDATES`: how the customs codes were read, where there are any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    customs_code_reason: Option<CodeReason>,
-    /// With `embed=VAT_RATES`: the rates that follow from the class.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<Vec<CountryVat<'static>>>)]
-    vat_rates: Option<Vec<Value>>,
-}
+/// Orders by their names.
+const ORDERS: [(&str, AssignmentOrder); 5] = [
+    ("confidence", AssignmentOrder::Confidence),
+    ("-confidence", AssignmentOrder::ConfidenceDown),
+    ("updatedAt", AssignmentOrder::Updated),
+    ("-updatedAt", AssignmentOrder::UpdatedDown),
+    ("impact", AssignmentOrder::Impact),
+];
 
-/// The class in its three forms: absent when UNASSIGNED, null when a status was set without a class.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ClassFields {
-    /// The code segment.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) product_class_code: Option<Option<String>>,
-    /// `code-NN-NNN`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    product_class: Option<Option<String>>,
-    /// The code padded with zeros: 10 digits, 8 for TARES.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fixed_width_product_class: Option<Option<String>>,
-}
-
-impl ClassFields {
-    /// The fields for a class of a taxonomy; `shown` is false where no class field is.
-    pub(super) fn new(taxonomy: Taxonomy, class: Option<ProductClass>, shown: bool) -> ClassFields {
-        let field = |value: Option<String>| shown.then_some(value);
-        ClassFields {
-            product_class_code: field(class.map(|class| class.code.to_string())),
-            product_class: field(class.map(|class| class.to_string())),
-            fixed_width_product_class: field(class.map(|class| class.code.fixed_width(taxonomy))),
-        }
-    }
-}
-
-/// Versions by platform service.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct PlatformServices {
-    vat_rules: PlatformService,
-}
-
-/// What a platform service knows of an assignment.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct PlatformService {
-    /// To be sent with the next action.
-    assignment_version: i64,
-}
-
-/// What happened to an assignment.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct EventAnswer {
-    /// When.
-    timestamp: String,
-    /// The token's user, or `auto-assignment`.
-    actor: String,
-    /// CREATE, AUTO_ASSIGN, AUTO_ABORT, PRODUCT_CHANGED, REQUEUE or an action.
-    action: String,
-    /// The status after it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    assignment_status: Option<String>,
-    /// The class after it; null without one.
-    #[schema(required = true)]
-    product_class_code: Option<String>,
-    /// How the class was found; null where it was not.
-    #[schema(required = true)]
-    strategy: Option<String>,
-}
-
-impl From<Event> for EventAnswer {
-    fn from(event: Event) -> Self {
-        let class: Option<ProductClass> = event.product_class.and_then(|class| class.parse().ok());
-        EventAnswer {
-            timestamp: instant(event.happened_at),
-            actor: event.actor,
-            action: event.action,
-            assignment_status: event.status,
-            product_class_code: class.map(|class| class.code.to_string()),
-            strategy: event.strategy,
-        }
-    }
-}
-
-impl From<AssignmentRecord> for AssignmentAnswer {
-    fn from(record: AssignmentRecord) -> Self {
-        let taxonomy = record.taxonomy();
-        let shown = record.status != Status::Unassigned.name();
-        AssignmentAnswer {
-            assignment_uuid: record.assignment_uuid,
-            shop_id: (record.shop_id > 0).then_some(record.shop_id),
-            taxonomy: taxonomy.name(),
-            class: ClassFields::new(taxonomy, record.class(), shown),
-            assignment_status: record.status,
-            strategy: record.strategy,
-            labels: record.labels,
-            confidence: record.confidence.map(rounded),
-            auto_assignment: record.auto_state,
-            review_needed: record.review_needed,
-            updated_at: instant(record.updated_at),
-            subscribed_platform_services: PlatformServices {
-                vat_rules: PlatformService { assignment_version: record.version },
-            },
-            product_id: record.product_id,
-            events: None,
-            candidates: None,
-            model: None,
-            customs_code_reason: None,
-            vat_rates: None,
-        }
-    }
-}
-
-/// A confidence as answers write it: four decimals say more than any calibration holds.
-pub(super) fn rounded(confidence: f32) -> f64 {
-    (f64::from(confidence) * 1e4).round() / 1e4
-}
-
-fn filter(params: &Params) -> Result<AssignmentFilter, ApiError> {
-    let names = params.list("assignmentStatus")?.unwrap_or_default();
-    if names.is_empty() {
-        return Err(ApiError::malformed_at("assignmentStatus", "is required"));
-    }
-    let mut filter = AssignmentFilter { product_ids: params.list("productIds")?, ..AssignmentFilter::default() };
-    for name in names {
-        let status = Status::from_name(&name).ok_or_else(|| {
-            let known = Status::ALL.map(Status::name).join(", ");
-            ApiError::malformed_at("assignmentStatus", format!("\"{name}\" is none of {known}"))
-        })?;
-        filter.statuses.push(status);
-    }
-    for label in params.list("labels")?.unwrap_or_default() {
-        match label.strip_prefix('!') {
-            Some(without) => filter.without_labels.push(without.to_owned()),
-            None => filter.with_labels.push(label),
-        }
-    }
-    filter.shop = params.integer("shopId", 1, i64::MAX)?.and_then(ShopId::local);
-    filter.review_needed = params.boolean("reviewNeeded")?;
-    Ok(filter)
+fn order(params: &Params) -> Result<AssignmentOrder, ApiError> {
+    let Some(name) = params.one("sort")? else { return Ok(AssignmentOrder::Product) };
+    let known = ORDERS.into_iter().find(|(known, _)| *known == name).map(|(_, order)| order);
+    known.ok_or_else(|| {
+        let names: Vec<&str> = ORDERS.iter().map(|(name, _)| *name).collect();
+        ApiError::malformed_at("sort", format!("is one of {}", names.join(", ")))
+    })
 }
 
 #[utoipa::path(get, path = "/assignments/{taxonomy}", tag = "Assignments", operation_id = "listAssignments",
-    description = "Lists assignments by productId, then shopId. With the uuid of an assignment in place of a taxonomy, answers that one, as the URLs in productAssignments do.",
+    description = "Lists assignments, by productId and then shopId unless `sort` says otherwise. The URLs in productAssignments, which have the uuid of an assignment in place of a taxonomy, answer that one as `getAssignment` does.",
     params(
-        ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT, or the uuid of an assignment."),
-        ("assignmentStatus" = Option<String>, Query, description = "UNASSIGNED, ASSIGNED, APPROVED, REJECTED, DENIED; several are comma-separated or repeated. Required with a taxonomy."),
+        ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
+        ("assignmentStatus" = Option<String>, Query, description = "UNASSIGNED, ASSIGNED, APPROVED, REJECTED, DENIED; several are comma-separated or repeated. ALL selects every status."),
         ("productIds" = Option<String>, Query, description = "Products to select."),
         ("labels" = Option<String>, Query, description = "Labels that an assignment must carry; with ! before it, must not carry."),
-        ("shopId" = Option<i64>, Query, minimum = 1, description = "Local products of this shop only."),
+        ("shopId" = Option<i64>, Query, minimum = 1, description = "Local products of this shop, and global ones associated with it."),
         ("reviewNeeded" = Option<bool>, Query, description = "Those whose product changed after a person decided, or the others."),
-        ("sort" = Option<String>, Query, description = "confidence: the lowest first."),
+        ("strategy" = Option<String>, Query, description = "DESCRIPTION, CUSTOMS-CODE, MANUAL; several are comma-separated or repeated."),
+        ("autoAssignment" = Option<String>, Query, description = "PENDING, DONE, ABORTED; several are comma-separated or repeated."),
+        ("productClass" = Option<String>, Query, description = "The beginning of a code: those with a class that begins so."),
+        ("confidenceFrom" = Option<f64>, Query, description = "At least so sure, 0 to 1."),
+        ("confidenceTo" = Option<f64>, Query, description = "At most so sure, 0 to 1."),
+        ("updatedFrom" = Option<String>, Query, description = "Changed then or later: an instant, or a day (UTC)."),
+        ("updatedTo" = Option<String>, Query, description = "Changed then or before: an instant, or a day (UTC), which is included."),
+        ("filterCriteria" = Option<String>, Query, description = "Those whose product satisfies a JSON array of filter objects, as in the list of products."),
+        ("sort" = Option<String>, Query, description = "confidence: the least sure first; -confidence; updatedAt: the longest unchanged first; -updatedAt; impact: where the most is at stake first."),
+        ("count" = Option<bool>, Query, description = "Adds `total`, how many the filter selects. Default false."),
+        ("embed" = Option<String>, Query, description = "PRODUCT, EVENTS, CANDIDATES, VAT_RATES; several are comma-separated or repeated. A page with CANDIDATES has at most 200 items."),
         ("size" = Option<i64>, Query, minimum = 1, maximum = 1000, description = "Items of a page. Default 50."),
         ("cursor" = Option<String>, Query, description = "From a link of this service."),
     ),
-    responses((status = 200, description = "A page of assignments.", body = AssignmentsAnswer)))]
+    responses((status = 200, description = "A page of assignments.", body = links::PageAnswer<ListedAssignment>)))]
 pub(super) async fn list(
     State(state): State<AppState>,
     caller: Caller,
@@ -243,35 +96,38 @@ pub(super) async fn list(
     }
     // What is neither a taxonomy nor a uuid is a path that leads nowhere, whatever its parameters.
     let taxonomy = taxonomy(&name)?;
-    let filter = filter(&params)?;
-    let size = params.size()?;
-    let order = match params.one("sort")? {
-        None => AssignmentOrder::Product,
-        Some("confidence") => AssignmentOrder::Confidence,
-        Some(_) => return Err(ApiError::malformed_at("sort", "is confidence")),
-    };
+    let filter = SentFilter::required(&params)?;
+    let embeds = Embeds::parse(&params)?;
+    let mut size = params.size()?;
+    if embeds.candidates {
+        size = size.min(MAX_PAGE_WITH_CANDIDATES);
+    }
+    let order = order(&params)?;
+    let count = params.boolean("count")?.unwrap_or(false);
     let at: Position<AssignmentKey> = links::position(&params)?;
-    let page = state.store.assignments(caller.account, taxonomy, &filter, order, &at, size).await?;
-    let ends = page.items.first().zip(page.items.last()).map(|(first, last)| (first.key(), last.key()));
+    let filter = filter.resolve(&state, &caller).await?;
+    let deadline = state.search_deadline;
+    let request = ListRequest { account: caller.account, taxonomy, filter: &filter, order, size };
+    let page = state.store.assignments(&request, &at, deadline).await?;
+    let total = match count {
+        true => {
+            let counted = state.store.count_assignments(caller.account, taxonomy, &filter, &[], deadline).await?;
+            Some(counted.first().map_or(0, |(_, count)| *count))
+        }
+        false => None,
+    };
+    let ends = page.items.first().zip(page.items.last()).map(|(first, last)| (first.key(order), last.key(order)));
     let path = format!("/assignments/{}", taxonomy.name());
-    let page = page.map(AssignmentAnswer::from);
-    Ok(links::page(&state.links, &path, query.as_deref().unwrap_or_default(), page, ends))
-}
-
-/// A page of assignments, or the one that the path names.
-#[derive(Serialize, ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "describes an answer in the OpenAPI document")]
-pub(super) enum AssignmentsAnswer {
-    /// A page.
-    Page(links::PageAnswer<AssignmentAnswer>),
-    /// The one.
-    One(Box<AssignmentAnswer>),
+    let (more_after, more_before) = (page.more_after, page.more_before);
+    let items = listed(&state, &caller, &tab, taxonomy, page.items, &embeds).await?;
+    let page = crate::store::pages::Page { items, more_after, more_before };
+    Ok(links::counted_page(&state.links, &path, query.as_deref().unwrap_or_default(), page, ends, total))
 }
 
 /// What an answer embeds.
 #[derive(Default)]
 struct Embeds {
+    product: bool,
     events: bool,
     candidates: bool,
     vat_rates: bool,
@@ -282,10 +138,11 @@ impl Embeds {
         let mut embeds = Embeds::default();
         for name in params.list("embed")?.unwrap_or_default() {
             match name.as_str() {
+                "PRODUCT" => embeds.product = true,
                 "EVENTS" => embeds.events = true,
                 "CANDIDATES" => embeds.candidates = true,
                 "VAT_RATES" => embeds.vat_rates = true,
-                _ => return Err(ApiError::malformed_at("embed", "is EVENTS, CANDIDATES or VAT_RATES")),
+                _ => return Err(ApiError::malformed_at("embed", "is PRODUCT, EVENTS, CANDIDATES or VAT_RATES")),
             }
         }
         Ok(embeds)
@@ -307,7 +164,7 @@ fn unknown_assignment(uuid: &str) -> ApiError {
     params(
         ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
         ("assignmentUuid" = String, Path, description = "The assignment."),
-        ("embed" = Option<String>, Query, description = "EVENTS, CANDIDATES, VAT_RATES; several are comma-separated or repeated."),
+        ("embed" = Option<String>, Query, description = "PRODUCT, EVENTS, CANDIDATES, VAT_RATES; several are comma-separated or repeated."),
     ),
     responses((status = 200, description = "The assignment.", body = AssignmentAnswer)))]
 pub(super) async fn read(
@@ -334,29 +191,118 @@ async fn answer(
     record: AssignmentRecord,
     embeds: &Embeds,
 ) -> Result<AssignmentAnswer, ApiError> {
-    let today = Utc::now().date_naive();
-    let mut events = None;
-    if embeds.events {
-        events = Some(state.store.events(&record).await?.into_iter().map(EventAnswer::from).collect());
-    }
-    let mut listed = None;
-    if embeds.candidates {
-        let product =
-            state.store.product(caller.account, ShopId::from_stored(record.shop_id), &record.product_id).await?;
-        let (engine, taxonomy, precision) = (state.engine.clone(), record.taxonomy(), caller.precision);
-        let explain = move || {
-            let explained = engine.explain(&product.details, taxonomy, precision, None, CANDIDATES_SHOWN, today);
-            candidate_list(&engine, taxonomy, &product.details, explained)
-        };
-        listed = Some(tab.work().await?.turn(explain).await?);
-    }
+    let taxonomy = record.taxonomy();
     let vat_rates = match record.class() {
-        Some(class) if embeds.vat_rates => Some(country_rates(state, record.taxonomy(), class)),
+        Some(class) if embeds.vat_rates => Some(country_rates(state, taxonomy, class)),
         _ => embeds.vat_rates.then(Vec::new),
     };
-    let (candidates, model, customs_code_reason) = match listed {
-        Some(listed) => (Some(listed.candidates), Some(listed.model), listed.customs_code_reason),
-        None => (None, None, None),
-    };
-    Ok(AssignmentAnswer { events, candidates, model, customs_code_reason, vat_rates, ..record.into() })
+    let embeds = Embeds { vat_rates: false, ..*embeds };
+    let listed = listed(state, caller, tab, taxonomy, vec![record], &embeds).await?;
+    let listed = listed.into_iter().next();
+    let fields = listed.ok_or_else(|| ApiError::Internal("an assignment was lost on its way".to_owned()))?.fields;
+    Ok(AssignmentAnswer { fields, vat_rates })
+}
+
+/// Assignments of one taxonomy with what is to be embedded.
+async fn listed(
+    state: &AppState,
+    caller: &Caller,
+    tab: &Tab,
+    taxonomy: Taxonomy,
+    records: Vec<AssignmentRecord>,
+    embeds: &Embeds,
+) -> Result<Vec<ListedAssignment>, ApiError> {
+    let histories = if embeds.events { state.store.events(&records).await? } else { Vec::new() };
+    let keys: Vec<i64> = records.iter().map(|record| record.product_key).collect();
+    let mut products = HashMap::new();
+    let mut candidates = HashMap::new();
+    let work = if embeds.candidates { Some(tab.work().await?) } else { None };
+    if embeds.product || embeds.candidates {
+        for keys in keys.chunks(PRODUCTS_AT_ONCE) {
+            let read = state.store.reviewed_products(caller.account, keys).await?;
+            if embeds.product {
+                products.extend(read.iter().map(|product| {
+                    let shop = ShopId::from_stored(product.shop_id);
+                    let picture = product.has_picture.then(|| state.links.picture(shop, &product.product_id));
+                    let shown = ReviewedProductAnswer::new(
+                        product.version,
+                        product.shop_ids.clone(),
+                        &product.details,
+                        picture,
+                    );
+                    (product.product_key, shown)
+                }));
+            }
+            if let Some(work) = &work {
+                let read = read.into_iter().map(|product| (product.product_key, product.details.0)).collect();
+                candidates.extend(ranked(state, caller, work, taxonomy, read).await?);
+            }
+        }
+    }
+    let mut rates: HashMap<ProductClass, Vec<RateOfCountries>> = HashMap::new();
+    let mut items: Vec<ListedAssignment> = Vec::with_capacity(records.len());
+    for (record, key) in records.into_iter().zip(keys) {
+        let vat_rates = match record.class() {
+            Some(class) if embeds.vat_rates => {
+                Some(rates.entry(class).or_insert_with(|| short_rates(state, taxonomy, class)).clone())
+            }
+            _ => embeds.vat_rates.then(Vec::new),
+        };
+        let mut fields = AssignmentFields::from(record);
+        if let Some(product) = products.remove(&key) {
+            fields.with_product(product);
+        }
+        if let Some(listed) = candidates.remove(&key) {
+            fields.with_candidates(listed);
+        }
+        items.push(ListedAssignment { fields, vat_rates });
+    }
+    for (item, history) in items.iter_mut().zip(histories) {
+        item.fields.with_events(history);
+    }
+    Ok(items)
+}
+
+/// The candidates of products, a few in each turn at a processor.
+async fn ranked(
+    state: &AppState,
+    caller: &Caller,
+    work: &Work,
+    taxonomy: Taxonomy,
+    products: Vec<(i64, Details)>,
+) -> Result<Vec<(i64, CandidateList)>, ApiError> {
+    let today = Utc::now().date_naive();
+    let precision = caller.precision;
+    let mut turns = Vec::new();
+    let mut products = products.into_iter().peekable();
+    while products.peek().is_some() {
+        let engine = state.engine.clone();
+        let some: Vec<(i64, Details)> = products.by_ref().take(RANKED_IN_A_TURN).collect();
+        turns.push(work.turn(move || {
+            let rank = |(key, details): (i64, Details)| {
+                let explained = engine.explain(&details, taxonomy, precision, None, CANDIDATES_SHOWN, today);
+                (key, candidate_list(&engine, taxonomy, &details, explained))
+            };
+            some.into_iter().map(rank).collect::<Vec<_>>()
+        }));
+    }
+    let ranked: Vec<Vec<(i64, CandidateList)>> =
+        futures::stream::iter(turns).buffered(TURNS_AT_ONCE).try_collect().await?;
+    Ok(ranked.into_iter().flatten().collect())
+}
+
+/// The distinct rates of a class with the countries of each, in the order of the first country that has it.
+fn short_rates(state: &AppState, taxonomy: Taxonomy, class: ProductClass) -> Vec<RateOfCountries> {
+    let reference = state.engine.reference();
+    let today = Utc::now().date_naive();
+    let rates = reference.vat.sufficiency(reference.nomenclature(taxonomy), class, today, false);
+    let mut short: Vec<RateOfCountries> = Vec::new();
+    for country in &rates.countries {
+        let rate = country.rate.map(|rate| rate.value());
+        match short.iter_mut().find(|known| known.rate == rate) {
+            Some(known) => known.countries.push(country.country.to_owned()),
+            None => short.push(RateOfCountries { rate, countries: vec![country.country.to_owned()] }),
+        }
+    }
+    short
 }

@@ -1,13 +1,13 @@
 //! Declarations of merchant product attributes.
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use crate::domain::attributes::{Declaration, DeclarationInput};
-use crate::http::body::{JsonBody, bad, typed};
+use crate::http::body::{JsonBody, PatchBody, bad, shape_with_nulls, typed};
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use crate::store::accounts::Caller;
@@ -38,6 +38,29 @@ pub(super) struct MerchantProductAttribute {
     /// For people.
     #[serde(skip_serializing_if = "Option::is_none")]
     tags: Option<Vec<String>>,
+}
+
+/// What is to change of a declaration: absent keeps, null removes.
+#[derive(Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct AttributeChange {
+    /// For people; at most 200 characters.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<String>, max_length = 200)]
+    display_name: Option<Option<String>>,
+    /// For people; at most 2,000 characters.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<String>, max_length = 2000)]
+    description: Option<Option<String>>,
+    /// For people; at most 100 of 200 characters.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<Vec<String>>, max_items = 100)]
+    tags: Option<Option<Vec<String>>>,
+}
+
+/// Tells a field that is null from one that is absent.
+fn present<'de, T: Deserialize<'de>, D: Deserializer<'de>>(value: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::deserialize(value).map(Some)
 }
 
 /// All declarations of the account.
@@ -90,4 +113,51 @@ pub(super) async fn declare(
 pub(super) async fn list(State(state): State<AppState>, caller: Caller) -> Result<Json<AttributeList>, ApiError> {
     let declared = state.store.attributes(caller.account).await?;
     Ok(Json(AttributeList { items: declared.into_iter().map(Into::into).collect() }))
+}
+
+#[utoipa::path(patch, path = "/products/merchant-product-attributes/{fieldName}", tag = "Merchant attributes",
+    operation_id = "changeMerchantProductAttribute",
+    description = "Changes what a declaration tells people, by a JSON merge patch. Its type and format stay, since values rely on them.",
+    params(("fieldName" = String, Path, description = "The attribute.")),
+    request_body(content(
+        (AttributeChange = "application/json"),
+        (AttributeChange = "application/merge-patch+json"))),
+    responses((status = 200, description = "The declaration as it is now.", body = MerchantProductAttribute)))]
+pub(super) async fn change(
+    State(state): State<AppState>,
+    caller: Caller,
+    Path(field_name): Path<String>,
+    PatchBody(body): PatchBody,
+) -> Result<Json<MerchantProductAttribute>, ApiError> {
+    let body = body.into_value();
+    if !body.is_object() {
+        return Err(ApiError::malformed("a patch is an object"));
+    }
+    let sent: AttributeChange = shape_with_nulls(body, "").map_err(|fault| bad(vec![fault]))?;
+    let tags = sent.tags.map(Option::unwrap_or_default);
+    // The limits are those of a declaration; the name is only looked up.
+    let input = DeclarationInput {
+        field_name: Some("x".to_owned()),
+        display_name: sent.display_name.clone().flatten(),
+        description: sent.description.clone().flatten(),
+        tags: tags.clone().unwrap_or_default(),
+        ..DeclarationInput::default()
+    };
+    input.check().map_err(bad)?;
+    let changed =
+        state.store.change_attribute(caller.account, &field_name, sent.display_name, sent.description, tags).await?;
+    Ok(Json(changed.into()))
+}
+
+#[utoipa::path(delete, path = "/products/merchant-product-attributes/{fieldName}", tag = "Merchant attributes",
+    operation_id = "removeMerchantProductAttribute", description = "Removes a declaration that no product uses.",
+    params(("fieldName" = String, Path, description = "The attribute.")),
+    responses((status = 204, description = "Removed.")))]
+pub(super) async fn remove(
+    State(state): State<AppState>,
+    caller: Caller,
+    Path(field_name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    state.store.remove_attribute(caller.account, &field_name).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -13,6 +13,8 @@ use utoipa::ToSchema;
 use crate::domain::Fault;
 use crate::search::SearchError;
 use crate::store::StoreError;
+use crate::store::assignments::SelectionError;
+use crate::store::search::FilterError;
 
 /// When a client may ask again after a search that failed.
 const SEARCH_RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -228,6 +230,16 @@ impl From<StoreError> for ApiError {
                 ApiError::Unavailable("the database does not answer at present")
             }
             StoreError::Database(error) => ApiError::Internal(format!("database: {error}")),
+        }
+    }
+}
+
+impl From<SelectionError> for ApiError {
+    fn from(error: SelectionError) -> ApiError {
+        match error {
+            SelectionError::Filter(FilterError::TooSlow) => ApiError::SearchTooSlow,
+            SelectionError::Filter(FilterError::Database(error)) => error.into(),
+            SelectionError::Store(error) => error.into(),
         }
     }
 }

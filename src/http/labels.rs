@@ -1,7 +1,7 @@
 //! Labels: their definition, and attaching them to assignments.
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -17,6 +17,8 @@ use crate::store::labels::Label;
 
 /// Most characters of a label.
 pub(super) const MAX_LABEL_CHARACTERS: usize = 100;
+/// Steps in which a label that leaves is taken from assignments before the answer.
+const SHED_BEFORE_ANSWER: usize = 10;
 /// Most assignments, and most labels, of one request.
 pub(super) const MAX_LABELLED: usize = 1_000;
 
@@ -36,6 +38,16 @@ pub(super) struct AssignmentLabel {
 #[derive(Serialize, ToSchema)]
 pub(super) struct LabelList {
     items: Vec<AssignmentLabel>,
+}
+
+/// What is to change of a label: at least one of both.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct LabelChange {
+    /// Its new name.
+    label: Option<String>,
+    /// Its new colour, `#RRGGBB`.
+    color: Option<String>,
 }
 
 /// Which labels on which assignments.
@@ -96,6 +108,66 @@ pub(super) async fn list(State(state): State<AppState>, caller: Caller) -> Resul
     Ok(Json(LabelList { items: items.collect() }))
 }
 
+/// Works through assignments that carry a label which leaves; a job goes on where they are many.
+async fn shed(state: &AppState, caller: &Caller) {
+    for _ in 0..SHED_BEFORE_ANSWER {
+        match state.store.shed_label(Some(caller.account)).await {
+            Ok(true) => {}
+            Ok(false) => return,
+            // The label leaves in any case; the job tries again.
+            Err(error) => {
+                tracing::warn!(%error, "a label has to leave later");
+                return;
+            }
+        }
+    }
+    state.wake.review.notify_one();
+}
+
+#[utoipa::path(patch, path = "/assignments/assignment-labels/{label}", tag = "Labels", operation_id = "changeAssignmentLabel",
+    description = "Gives a label another name or colour. Assignments that carry it carry the new name; where they are many, some moments later.",
+    params(("label" = String, Path, description = "The label, percent-encoded.")),
+    request_body = LabelChange,
+    responses((status = 200, description = "The label as it is now.", body = AssignmentLabel)))]
+pub(super) async fn change(
+    State(state): State<AppState>,
+    caller: Caller,
+    Path(name): Path<String>,
+    JsonBody(body): JsonBody,
+) -> Result<Json<AssignmentLabel>, ApiError> {
+    let sent: LabelChange = typed(body)?;
+    if sent.label.is_none() && sent.color.is_none() {
+        return Err(ApiError::malformed("the body names neither a label nor a color to change"));
+    }
+    // What is not to change is right as it is.
+    let whole = AssignmentLabel {
+        label: sent.label.clone().unwrap_or_else(|| "label".to_owned()),
+        color: sent.color.clone().unwrap_or_else(|| "#000000".to_owned()),
+    };
+    let faults = faults(&whole);
+    if !faults.is_empty() {
+        state.store.require_label(caller.account, &name).await?;
+        return Err(StoreError::Unprocessable(faults).into());
+    }
+    let label = state.store.change_label(&caller, &name, sent.label.as_deref(), sent.color.as_deref()).await?;
+    shed(&state, &caller).await;
+    Ok(Json(AssignmentLabel { label: label.label, color: label.color }))
+}
+
+#[utoipa::path(delete, path = "/assignments/assignment-labels/{label}", tag = "Labels", operation_id = "removeAssignmentLabel",
+    description = "Removes a label and detaches it everywhere; where it is on many assignments, some moments later.",
+    params(("label" = String, Path, description = "The label, percent-encoded.")),
+    responses((status = 204, description = "Removed.")))]
+pub(super) async fn remove(
+    State(state): State<AppState>,
+    caller: Caller,
+    Path(name): Path<String>,
+) -> Result<StatusCode, ApiError> {
+    state.store.remove_label(&caller, &name).await?;
+    shed(&state, &caller).await;
+    Ok(StatusCode::NO_CONTENT)
+}
+
 #[utoipa::path(put, path = "/assignments", tag = "Labels", operation_id = "attachLabels",
     description = "Attaches labels to assignments, all or none; what is attached already stays so.",
     request_body = Labelling, responses((status = 200, description = "What was sent.", body = Labelling)))]
@@ -139,6 +211,6 @@ async fn label(state: &AppState, caller: &Caller, body: Document, attach: bool) 
     if !unknown.is_empty() {
         return Err(StoreError::NotFound(unknown).into());
     }
-    state.store.label_assignments(caller.account, &uuids, &sent.labels, attach).await?;
+    state.store.label_assignments(caller, &uuids, &sent.labels, attach).await?;
     Ok(Json(sent))
 }

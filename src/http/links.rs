@@ -87,6 +87,9 @@ pub(super) struct PageAnswer<T> {
     /// In the order of the list.
     items: Vec<T>,
     links: PageLinks,
+    /// With `count=true`: how many there are on all pages.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    total: Option<i64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -141,6 +144,18 @@ pub(super) fn page<T: Serialize, K: Serialize>(
     page: Page<T>,
     ends: Option<(K, K)>,
 ) -> Response {
+    counted_page(links, path, query, page, ends, None)
+}
+
+/// The same with how many items there are on all pages, where that was asked for.
+pub(super) fn counted_page<T: Serialize, K: Serialize>(
+    links: &Links,
+    path: &str,
+    query: &str,
+    page: Page<T>,
+    ends: Option<(K, K)>,
+    total: Option<i64>,
+) -> Response {
     let kept: Vec<&str> =
         query.split('&').filter(|pair| !pair.is_empty() && pair.split('=').next() != Some("cursor")).collect();
     let link = |at: Cursor<K>| {
@@ -160,7 +175,8 @@ pub(super) fn page<T: Serialize, K: Serialize>(
         .filter_map(|(rel, url)| url.map(|url| format!("<{url}>; rel=\"{rel}\"")))
         .collect::<Vec<_>>()
         .join(", ");
-    let mut response = Json(PageAnswer { items: page.items, links: PageLinks { own, next, prev } }).into_response();
+    let mut response =
+        Json(PageAnswer { items: page.items, links: PageLinks { own, next, prev }, total }).into_response();
     if header.len() > MAX_LINK_HEADER_BYTES {
         return response;
     }

@@ -3,9 +3,13 @@
 mod access;
 mod actions;
 mod admission;
+mod assignment_answers;
+mod assignment_counts;
+mod assignment_filter;
 mod assignments;
 mod attributes;
 mod body;
+mod bulk_actions;
 mod changes;
 mod classifications;
 mod error;
@@ -46,11 +50,20 @@ pub fn router(state: AppState) -> Router {
         .nest("/products/global", products())
         .nest("/shops/{shopId}/products/local", products())
         .route("/products/merchant-product-attributes", get(attributes::list).merge(admin(post(attributes::declare))))
+        .route(
+            "/products/merchant-product-attributes/{fieldName}",
+            admin(patch(attributes::change).delete(attributes::remove)),
+        )
         .route("/assignments", put(labels::attach).delete(labels::detach))
         .route("/assignments/assignment-labels", get(labels::list).merge(admin(post(labels::define))))
+        .route("/assignments/assignment-labels/{label}", admin(patch(labels::change).delete(labels::remove)))
         .route("/assignments/auto-assignment", post(actions::requeue))
         .route("/assignments/{taxonomy}", get(assignments::list).patch(actions::act))
+        .route("/assignments/{taxonomy}/counts", get(assignment_counts::count))
+        .route("/assignments/{taxonomy}/actions", post(bulk_actions::act))
         .route("/assignments/{taxonomy}/{assignmentUuid}", get(assignments::read))
+        .route("/assignments/actions/{actionId}", get(bulk_actions::read))
+        .route("/assignments/actions/{actionId}/undo", post(bulk_actions::undo))
         .route("/classifications", reads(post(classifications::classify)))
         .route("/vat-rates/{taxonomy}/{productClass}", get(taxonomies::vat_rates))
         .route("/product-classes/{taxonomy}", get(taxonomies::product_classes))

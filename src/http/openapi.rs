@@ -19,7 +19,8 @@ use crate::http::error::ErrorBody;
 use crate::http::links::BASE_PATH;
 use crate::http::state::AppState;
 use crate::http::{
-    actions, assignments, attributes, changes, classifications, health, labels, pictures, products, taxonomies,
+    actions, assignment_counts, assignments, attributes, bulk_actions, changes, classifications, health, labels,
+    pictures, products, taxonomies,
 };
 
 const GLOBAL: &str = "/products/global";
@@ -46,12 +47,20 @@ const TOKEN: &str = "accessToken";
         pictures::delete,
         attributes::declare,
         attributes::list,
+        attributes::change,
+        attributes::remove,
         assignments::list,
         assignments::read,
+        assignment_counts::count,
         actions::act,
         actions::requeue,
+        bulk_actions::act,
+        bulk_actions::read,
+        bulk_actions::undo,
         labels::define,
         labels::list,
+        labels::change,
+        labels::remove,
         labels::attach,
         labels::detach,
         classifications::classify,
@@ -185,6 +194,10 @@ fn errors(method: &str, path: &str) -> Vec<u16> {
         statuses.push(409);
     }
     if method != "GET" {
+        statuses.push(422);
+    }
+    let selects = path == "/assignments/{taxonomy}" || path.ends_with("/counts");
+    if selects && method == "GET" {
         statuses.push(422);
     }
     statuses

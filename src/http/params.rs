@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use percent_encoding::percent_decode;
+use serde_json::{Map, Value};
 
 use crate::domain::Fault;
 use crate::domain::applications::Application;
@@ -24,9 +25,16 @@ pub(super) const MAX_PAGE_SIZE: usize = 1_000;
 /// Most values of one list parameter.
 pub(super) const MAX_LIST_VALUES: usize = 10_000;
 
+/// The parameters of a filter that may have several values.
+const LISTS: [&str; 5] = ["assignmentStatus", "productIds", "labels", "strategy", "autoAssignment"];
+
 /// The query of a request.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Params(Vec<(String, String)>);
+pub(super) struct Params {
+    pairs: Vec<(String, String)>,
+    /// Whether the values were told apart where they come from, so that no list is split at commas.
+    whole: bool,
+}
 
 impl<S: Send + Sync> FromRequestParts<S> for Params {
     type Rejection = ApiError;
@@ -51,7 +59,7 @@ pub(super) async fn only_known(request: Request, next: Next) -> Response {
 impl Params {
     /// Refuses the first parameter whose name is not among these.
     pub(super) fn only(&self, known: &[String]) -> Result<(), ApiError> {
-        let Some((name, _)) = self.0.iter().find(|(name, _)| !known.contains(name)) else { return Ok(()) };
+        let Some((name, _)) = self.pairs.iter().find(|(name, _)| !known.contains(name)) else { return Ok(()) };
         let takes = match known {
             [] => "it takes none".to_owned(),
             known => format!("it takes {}", known.join(", ")),
@@ -77,12 +85,34 @@ impl Params {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             Ok((decode(name)?, decode(value)?))
         });
-        pairs.collect::<Result<Vec<_>, ApiError>>().map(Params)
+        Ok(Params { pairs: pairs.collect::<Result<Vec<_>, ApiError>>()?, whole: false })
+    }
+
+    /// Reads fields of a body that mean what parameters of the same names mean: a string is one value, or a
+    /// comma-separated list; the items of an array of strings are taken whole; `filterCriteria` is JSON as it is.
+    pub(super) fn of_fields(fields: &Map<String, Value>) -> Result<Params, ApiError> {
+        let mut params = Params { pairs: Vec::new(), whole: true };
+        for (name, value) in fields {
+            let mut push = |value: String| params.pairs.push((name.clone(), value));
+            match value {
+                _ if name == "filterCriteria" => push(value.to_string()),
+                Value::String(text) if LISTS.contains(&name.as_str()) => {
+                    text.split(',').filter(|item| !item.is_empty()).for_each(|item| push(item.to_owned()));
+                }
+                Value::String(text) => push(text.clone()),
+                Value::Number(_) | Value::Bool(_) => push(value.to_string()),
+                Value::Array(items) if LISTS.contains(&name.as_str()) && items.iter().all(Value::is_string) => {
+                    items.iter().filter_map(Value::as_str).for_each(|item| push(item.to_owned()));
+                }
+                _ => return Err(ApiError::malformed_at(name, "is not of the type that this field has")),
+            }
+        }
+        Ok(params)
     }
 
     /// Every value of a parameter.
     pub(super) fn all(&self, name: &str) -> Vec<&str> {
-        self.0.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect()
+        self.pairs.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_str()).collect()
     }
 
     /// The only value of a parameter.
@@ -103,7 +133,7 @@ impl Params {
     pub(super) fn list(&self, name: &str) -> Result<Option<Vec<String>>, ApiError> {
         let values: Vec<String> = match self.all(name).as_slice() {
             [] => return Ok(None),
-            [value] => value.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect(),
+            [value] if !self.whole => value.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect(),
             many => many.iter().map(|value| (*value).to_owned()).collect(),
         };
         if values.len() > MAX_LIST_VALUES {

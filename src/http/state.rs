@@ -19,6 +19,8 @@ use crate::store::Store;
 pub struct Wake {
     /// There may be products to assign.
     pub auto_assignment: Arc<Notify>,
+    /// There may be actions of people to go on with.
+    pub review: Arc<Notify>,
     /// There may be search entries to write.
     pub projection: Arc<Notify>,
 }

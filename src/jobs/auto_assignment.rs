@@ -56,7 +56,8 @@ pub async fn work_off(store: &Store, engine: &Arc<Engine>, shutdown: &Cancellati
 }
 
 /// Decides for every claim of a batch, on all cores.
-pub async fn decide(engine: Arc<Engine>, batch: Batch) -> (Batch, Vec<Decided>) {
+pub async fn decide(engine: Arc<Engine>, mut batch: Batch) -> (Batch, Vec<Decided>) {
+    batch.model_version = Some(engine.model().version);
     let today = Utc::now().date_naive();
     decide_by(batch, move |claim: &Claim| {
         let taxonomies: Vec<Taxonomy> = claim.slots.iter().map(|slot| slot.taxonomy).collect();

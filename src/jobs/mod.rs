@@ -3,6 +3,7 @@
 pub mod auto_assignment;
 pub mod housekeeping;
 pub mod projection;
+pub mod review;
 pub mod sampling;
 
 use std::time::Duration;

@@ -5,10 +5,23 @@ use sqlx::{Executor, FromRow, Postgres};
 use crate::domain::Fault;
 use crate::domain::attributes::{Declaration, DeclarationInput};
 use crate::domain::validation::Declarations;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, Tx};
 
 /// Most attributes that an account may declare: every write of a product reads them all.
 pub const MAX_ATTRIBUTES: i64 = 1_000;
+
+/// The class of the locks that keep a declaration from being removed while a product is written that uses it.
+const DECLARATIONS_LOCK: i32 = 0x6174_7472;
+
+/// The lock of an account; two accounts may share one, and then only wait for each other.
+fn lock_key(account: i64) -> i32 {
+    account as i32
+}
+
+fn unknown(field_name: &str) -> StoreError {
+    let message = format!("there is no attribute \"{field_name}\"");
+    StoreError::not_found(Fault::at("fieldName", "UNKNOWN_ATTRIBUTE", message))
+}
 
 #[derive(FromRow)]
 struct Row {
@@ -41,13 +54,23 @@ const SELECT: &str = "select field_name, display_name, description, is_language_
     from merchant_product_attributes where account_id = $1 order by field_name";
 
 /// All declarations of an account.
-pub(super) async fn declarations(
+pub(super) async fn declared(
     connection: impl Executor<'_, Database = Postgres>,
     account: i64,
 ) -> Result<Declarations, StoreError> {
     let rows: Vec<Row> = sqlx::query_as(SELECT).bind(account).fetch_all(connection).await?;
     let declared = rows.into_iter().filter_map(Row::declaration);
     Ok(declared.map(|declaration| (declaration.field_name.clone(), declaration)).collect())
+}
+
+/// All declarations of an account, for a write that relies on them: none is removed before its transaction ends.
+pub(super) async fn declarations(tx: &mut Tx, account: i64) -> Result<Declarations, StoreError> {
+    sqlx::query("select pg_advisory_xact_lock_shared($1, $2)")
+        .bind(DECLARATIONS_LOCK)
+        .bind(lock_key(account))
+        .execute(&mut **tx)
+        .await?;
+    declared(&mut **tx, account).await
 }
 
 impl Store {
@@ -104,5 +127,75 @@ impl Store {
         .fetch_one(self.pool())
         .await?;
         Ok(declared)
+    }
+
+    /// Changes what a declaration tells people: what is absent stays, and what is empty inside is removed.
+    ///
+    /// # Errors
+    /// Not found.
+    pub async fn change_attribute(
+        &self,
+        account: i64,
+        field_name: &str,
+        display_name: Option<Option<String>>,
+        description: Option<Option<String>>,
+        tags: Option<Vec<String>>,
+    ) -> Result<Declaration, StoreError> {
+        let changed: Option<Row> = sqlx::query_as(
+            "update merchant_product_attributes set
+                 display_name = case when $3 then $4 else display_name end,
+                 description = case when $5 then $6 else description end,
+                 tags = coalesce($7, tags)
+             where account_id = $1 and field_name = $2
+             returning field_name, display_name, description, is_language_specific, format, object_type, tags",
+        )
+        .bind(account)
+        .bind(field_name)
+        .bind(display_name.is_some())
+        .bind(display_name.flatten())
+        .bind(description.is_some())
+        .bind(description.flatten())
+        .bind(tags)
+        .fetch_optional(self.pool())
+        .await?;
+        changed.and_then(Row::declaration).ok_or_else(|| unknown(field_name))
+    }
+
+    /// Removes a declaration that no product uses.
+    ///
+    /// # Errors
+    /// Not found; conflict while a product uses it.
+    pub async fn remove_attribute(&self, account: i64, field_name: &str) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        sqlx::query("select pg_advisory_xact_lock($1, $2)")
+            .bind(DECLARATIONS_LOCK)
+            .bind(lock_key(account))
+            .execute(&mut *tx)
+            .await?;
+        let removed = sqlx::query("delete from merchant_product_attributes where account_id = $1 and field_name = $2")
+            .bind(account)
+            .bind(field_name)
+            .execute(&mut *tx)
+            .await?;
+        if removed.rows_affected() == 0 {
+            return Err(unknown(field_name));
+        }
+        let user: Option<String> = sqlx::query_scalar(
+            "select product_id from products
+             where account_id = $1 and used_attributes(details) @> array[$2]
+               and (jsonb_path_exists(details, '$.merchantProductAttributes')
+                    or jsonb_path_exists(details, '$.languageAttributes.*.merchantProductAttributes'))
+             limit 1",
+        )
+        .bind(account)
+        .bind(field_name)
+        .fetch_optional(&mut *tx)
+        .await?;
+        if let Some(product_id) = user {
+            let message = format!("the attribute {field_name} is in use, by the product \"{product_id}\" for one");
+            let faults = vec![Fault::at("fieldName", "ATTRIBUTE_IN_USE", message).on(product_id)];
+            return Err(StoreError::Conflict { faults, current_version: None });
+        }
+        Ok(tx.commit().await?)
     }
 }

@@ -10,7 +10,7 @@ use crate::store::{StoreError, Tx};
 pub const AUTO_ASSIGNMENT: &str = "auto-assignment";
 
 /// One thing that happened.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Entry<'a> {
     /// The product, by its key, id and stored shop.
     pub product: (i64, &'a str, i64),
@@ -22,6 +22,16 @@ pub(super) struct Entry<'a> {
     pub strategy: Option<&'a str>,
     pub product_class: Option<String>,
     pub version: i64,
+    /// How sure auto-assignment was of the class in force.
+    pub confidence: Option<f32>,
+    /// What the person wrote beside it.
+    pub comment: Option<&'a str>,
+    /// The action that it was part of.
+    pub action_id: Option<Uuid>,
+    /// The model that decided.
+    pub model_version: Option<&'a str>,
+    /// The labels attached or detached.
+    pub labels: Option<&'a [String]>,
 }
 
 /// Writes all entries of a transaction; called once in it, since entries are numbered from 0.
@@ -57,14 +67,16 @@ async fn insert(tx: &mut Tx, accounts: &[i64], written: usize, entries: &[Entry<
     }
     sqlx::query(
         "insert into journal (sequence, account_id, product_key, product_id, shop_id, taxonomy, action, actor, status,
-                              strategy, product_class, version)
+                              strategy, product_class, version, confidence, comment, action_id, model_version, labels)
          select start + ordinal - 1, account_id, product_key, product_id, shop_id, taxonomy, action, actor, status,
-                strategy, product_class, version
+                strategy, product_class, version, confidence, comment, action_id, model_version,
+                string_to_array(labels, ',')
          from unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::smallint[], $6::text[], $7::text[],
-                     $8::text[], $9::text[], $10::text[], $11::bigint[]) with ordinality
+                     $8::text[], $9::text[], $10::text[], $11::bigint[], $12::real[], $13::text[], $14::uuid[],
+                     $15::text[], $16::text[]) with ordinality
               as entry (account_id, product_key, product_id, shop_id, taxonomy, action, actor, status, strategy,
-                        product_class, version, ordinal),
-              (select journal_sequence($12)) as first (start)",
+                        product_class, version, confidence, comment, action_id, model_version, labels, ordinal),
+              (select journal_sequence($17)) as first (start)",
     )
     .bind(accounts)
     .bind(column(entries, |entry| entry.product.0))
@@ -77,6 +89,12 @@ async fn insert(tx: &mut Tx, accounts: &[i64], written: usize, entries: &[Entry<
     .bind(column(entries, |entry| entry.strategy))
     .bind(column(entries, |entry| entry.product_class.clone()))
     .bind(column(entries, |entry| entry.version))
+    .bind(column(entries, |entry| entry.confidence))
+    .bind(column(entries, |entry| entry.comment))
+    .bind(column(entries, |entry| entry.action_id))
+    .bind(column(entries, |entry| entry.model_version))
+    // No label has a comma.
+    .bind(column(entries, |entry| entry.labels.map(|labels| labels.join(","))))
     .bind(i64::try_from(written).unwrap_or(i64::MAX))
     .execute(&mut **tx)
     .await?;

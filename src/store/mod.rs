@@ -111,6 +111,12 @@ impl StoreError {
         StoreError::NotFound(vec![fault])
     }
 
+    /// Whether the database refuses what a row holds (data exceptions, constraints, program limits), rather than failing.
+    pub fn is_about_data(&self) -> bool {
+        let StoreError::Database(sqlx::Error::Database(error)) = self else { return false };
+        error.code().is_some_and(|code| ["22", "23", "54"].iter().any(|class| code.starts_with(class)))
+    }
+
     /// Whether the same transaction may well succeed when it is run again: a deadlock or a lost race.
     fn is_transient(&self) -> bool {
         let StoreError::Database(sqlx::Error::Database(error)) = self else { return false };

@@ -9,16 +9,18 @@ use axum::http::{HeaderMap, Request, header};
 use clap::Parser;
 use metrics_exporter_prometheus::PrometheusBuilder;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use vat_classification::decision::Engine;
 use vat_classification::domain::access::{Level, Plan, TOKEN_RANDOM_BYTES, hash_token, write_token};
 use vat_classification::http::{Admission, AdmissionSettings, AppState, BASE_PATH, DatabaseWatch, Links, Wake, router};
-use vat_classification::jobs::auto_assignment;
+use vat_classification::jobs::{auto_assignment, projection};
 use vat_classification::pictures::{Inspector, PictureStore, S3Settings};
 use vat_classification::reference::Reference;
 use vat_classification::search;
 use vat_classification::store::Store;
+use vat_classification::store::accounts::{Caller, Credential};
 
 use crate::support::{TestDatabase, database};
 
@@ -209,6 +211,29 @@ impl App {
         let never = CancellationToken::new();
         auto_assignment::work_off(&self.store, &self.engine, &never).await.expect("auto-assignment");
         assert_eq!(self.store.auto_queue_length().await.expect("a count"), 0);
+    }
+
+    /// Feeds the search index until nothing waits, and answers searches from then on.
+    pub(crate) async fn index(&self) {
+        let stop = CancellationToken::new();
+        let (store, search) = (self.store.clone(), self.search.clone());
+        let feeding = tokio::spawn(projection::run(store, search, Arc::new(Notify::new()), stop.clone()));
+        while self.store.search_queue_length().await.expect("a count") > 0
+            || self.get("/products/global?filterCriteria=%5B%5D").await.status != 200
+        {
+            tokio::task::yield_now().await;
+        }
+        stop.cancel();
+        feeding.await.expect("the job ends");
+    }
+
+    /// A user of the account, for calls of the store.
+    pub(crate) async fn caller(&self, user: &str) -> Caller {
+        let hash = hash_token(&self.token("shop", user, Level::Edit).await).expect("a hash");
+        match self.store.authenticate(&hash).await.expect("an answer") {
+            Credential::Valid(caller, _) => caller,
+            other => panic!("{other:?}"),
+        }
     }
 
     /// The assignment of a global product.

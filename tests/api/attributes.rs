@@ -74,3 +74,51 @@ async fn an_account_has_a_limited_number_of_attributes() {
     let refused = app.post(PATH, json!({"fieldName": "one_more"})).await.expect(422);
     assert_eq!(refused.faults(), ["fieldName TOO_MANY_ATTRIBUTES"]);
 }
+
+#[tokio::test]
+async fn what_a_declaration_tells_people_can_be_changed() {
+    let app = App::start().await;
+    app.post(
+        PATH,
+        json!({"fieldName": "weight", "displayName": "Weight", "description": "In kg.", "objectType": "Number"}),
+    )
+    .await
+    .expect(201);
+    let one = format!("{PATH}/weight");
+    let changed =
+        app.patch(&one, json!({"displayName": "Gewicht", "description": null, "tags": ["a"]})).await.expect(200);
+    let expected = json!({"fieldName": "weight", "displayName": "Gewicht", "isLanguageSpecific": false, "format": "None",
+        "objectType": "Number", "tags": ["a"]});
+    assert_eq!(changed.body, expected);
+    assert_eq!(app.patch(&one, json!({})).await.expect(200).body, expected);
+    for bad in [json!({"format": "URL"}), json!({"displayName": 1}), json!({"displayName": "x".repeat(201)}), json!([])]
+    {
+        app.patch(&one, bad).await.expect(400);
+    }
+    app.patch(&format!("{PATH}/none"), json!({})).await.expect(404);
+    assert_eq!(app.get(PATH).await.expect(200).body, json!({"items": [expected]}));
+}
+
+#[tokio::test]
+async fn a_declaration_goes_when_no_product_uses_it() {
+    let app = App::start().await;
+    app.post(PATH, json!({"fieldName": "weight", "objectType": "Number"})).await.expect(201);
+    app.post(PATH, json!({"fieldName": "manual", "isLanguageSpecific": true})).await.expect(201);
+    let product = json!({"p": {"productDetails": {"merchantProductAttributes": {"weight": 1},
+        "languageAttributes": {"de": {"merchantProductAttributes": {"manual": "x"}}}}}});
+    app.post("/products/global", product).await.expect(201);
+    for name in ["weight", "manual"] {
+        let used = app.delete(&format!("{PATH}/{name}")).await.expect(409);
+        assert_eq!(used.faults(), ["fieldName ATTRIBUTE_IN_USE"], "{name}");
+    }
+    let without = json!({"productDetails": {"merchantProductAttributes": null, "languageAttributes": null}});
+    app.patch("/products/global?productId=p&currentVersion=1", without).await.expect(200);
+    for name in ["weight", "manual"] {
+        app.delete(&format!("{PATH}/{name}")).await.expect(204);
+        app.delete(&format!("{PATH}/{name}")).await.expect(404);
+    }
+    assert_eq!(app.get(PATH).await.expect(200).body, json!({"items": []}));
+    let editor = app.token("shop", "eve", vat_classification::domain::access::Level::Edit).await;
+    let path = format!("{PATH}/weight");
+    app.raw(&editor, "DELETE", &path, "application/json", axum::body::Body::empty()).await.expect(403);
+}

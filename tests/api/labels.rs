@@ -67,3 +67,72 @@ async fn an_account_has_a_limited_number_of_labels() {
         app.post("/assignments/assignment-labels", json!({"label": "one more", "color": "#000000"})).await.expect(422);
     assert_eq!(refused.faults(), ["label TOO_MANY_LABELS"]);
 }
+
+#[tokio::test]
+async fn a_label_gets_another_colour_and_another_name_everywhere() {
+    let app = App::start().await;
+    app.create(&[("a", "Kaffee"), ("b", "Tee")]).await;
+    for label in ["red", "hot"] {
+        app.post(DEFINITIONS, json!({"label": label, "color": "#FF0000"})).await.expect(201);
+    }
+    let uuids = [app.assignment("TARIC", "a").await["assignmentUuid"].clone()];
+    app.put("/assignments", json!({"assignmentUuids": uuids, "labels": ["red", "hot"]})).await.expect(200);
+    let red = format!("{DEFINITIONS}/red");
+    let coloured = app.patch(&red, json!({"color": "#00FF00"})).await.expect(200).body;
+    assert_eq!(coloured, json!({"label": "red", "color": "#00FF00"}));
+    app.patch(&red, json!({"label": "hot"})).await.expect(409);
+    for (body, status) in [
+        (json!({}), 400),
+        (json!({"colour": "#000000"}), 400),
+        (json!({"color": "green"}), 422),
+        (json!({"label": "a,b"}), 422),
+    ] {
+        app.patch(&red, body).await.expect(status);
+        app.patch(&format!("{DEFINITIONS}/none"), json!({"color": "green"})).await.expect(404);
+    }
+    let renamed = app.patch(&red, json!({"label": "to check"})).await.expect(200).body;
+    assert_eq!(renamed, json!({"label": "to check", "color": "#00FF00"}));
+    assert_eq!(app.assignment("TARIC", "a").await["labels"], json!(["hot", "to check"]));
+    app.patch(&red, json!({"color": "#000000"})).await.expect(404);
+    let history = app.history("TARIC", "a").await;
+    assert_eq!(history[1..], ["anna LABEL UNASSIGNED", "anna UNLABEL UNASSIGNED", "anna LABEL UNASSIGNED"]);
+    // The old name is free again.
+    app.post(DEFINITIONS, json!({"label": "red", "color": "#0000FF"})).await.expect(201);
+}
+
+#[tokio::test]
+async fn a_removed_label_is_detached_everywhere_and_is_for_administrators() {
+    let app = App::start().await;
+    app.create(&[("a", "Kaffee")]).await;
+    app.post(DEFINITIONS, json!({"label": "a/b", "color": "#FF0000"})).await.expect(201);
+    let uuids = [app.assignment("TARIC", "a").await["assignmentUuid"].clone()];
+    app.put("/assignments", json!({"assignmentUuids": uuids, "labels": ["a/b"]})).await.expect(200);
+    let path = format!("{DEFINITIONS}/a%2Fb");
+    let editor = app.token("shop", "eve", vat_classification::domain::access::Level::Edit).await;
+    for method in ["PATCH", "DELETE"] {
+        let refused = app.raw(&editor, method, &path, "application/json", axum::body::Body::from("{}")).await;
+        refused.expect(403);
+    }
+    app.delete(&path).await.expect(204);
+    app.delete(&path).await.expect(404);
+    assert_eq!(app.assignment("TARIC", "a").await["labels"], json!([]));
+    assert_eq!(app.get(DEFINITIONS).await.expect(200).body, json!({"items": []}));
+    app.put("/assignments", json!({"assignmentUuids": uuids, "labels": ["a/b"]})).await.expect(422);
+}
+
+#[tokio::test]
+async fn a_label_that_still_leaves_is_not_attached_and_not_defined_anew() {
+    let app = App::start().await;
+    app.create(&[("a", "Kaffee")]).await;
+    app.post(DEFINITIONS, json!({"label": "red", "color": "#FF0000"})).await.expect(201);
+    let uuids = [app.assignment("TARIC", "a").await["assignmentUuid"].clone()];
+    let labelling = json!({"assignmentUuids": uuids, "labels": ["red"]});
+    app.put("/assignments", labelling.clone()).await.expect(200);
+    // As when the service ends before the label has left.
+    app.store.remove_label(&app.caller("anna").await, "red").await.expect("removed");
+    app.put("/assignments", labelling).await.expect(422);
+    app.post(DEFINITIONS, json!({"label": "red", "color": "#FF0000"})).await.expect(409);
+    while app.store.shed_label(None).await.expect("shed") {}
+    assert_eq!(app.assignment("TARIC", "a").await["labels"], json!([]));
+    app.post(DEFINITIONS, json!({"label": "red", "color": "#FF0000"})).await.expect(201);
+}

@@ -6,6 +6,7 @@
 mod support;
 
 mod access;
+mod actions;
 mod app;
 mod assignments;
 mod attributes;
@@ -21,3 +22,4 @@ mod pictures;
 mod plans;
 mod products;
 mod races;
+mod review;

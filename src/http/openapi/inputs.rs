@@ -14,7 +14,7 @@ use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, Object, Object
 use utoipa::openapi::{KnownFormat, OpenApi as Document, RefOr, Required, SchemaFormat};
 
 use crate::domain::applications::Application;
-use crate::domain::assignment::{Action, Status};
+use crate::domain::assignment::{Action, Status, Strategy};
 use crate::domain::attributes;
 use crate::domain::identity::MAX_PRODUCT_ID_CHARACTERS;
 use crate::domain::validation::{
@@ -22,6 +22,8 @@ use crate::domain::validation::{
     MAX_NAME_CHARACTERS, MAX_REFERENCE_CHARACTERS, MAX_TAG_CHARACTERS, MAX_TAGS, MAX_UIDS, UNITS,
 };
 use crate::domain::{Taxonomy, countries};
+use crate::http::actions::MAX_COMMENT_CHARACTERS;
+use crate::http::assignment_counts::GROUPED_BY;
 use crate::http::openapi::schemas::{
     description_of, each, each_reference, each_text, each_whole, is_nullable, one_of, reference, text, whole,
     with_null, without_null,
@@ -36,8 +38,10 @@ const NO_NUL: &str = r"^[^\u0000]*$";
 const PRODUCT_ID: &str = r"^(?!(\.|\.\.|product-picture)$)[^\u0000]+$";
 /// The code of a class.
 const CLASS_CODE: &str = "^[0-9]{2,10}$";
-/// A class as it is sent with an action.
-const PRODUCT_CLASS: &str = "^[0-9]{2,10}-[0-9]{2}-[0-9]{3}$";
+/// A class as it is sent with an action; it has at least four digits.
+const ASSIGNED_CLASS: &str = "^[0-9]{4,10}-[0-9]{2}-[0-9]{3}$";
+/// The beginning of a code.
+const CLASS_PREFIX: &str = "^[0-9]{1,10}$";
 /// A class in a path, where the segments may be left out.
 const CLASS_OR_CODE: &str = "^[0-9]{2,10}(-[0-9]{2}-[0-9]{3})?$";
 /// A customs code as people write it.
@@ -116,15 +120,34 @@ fn narrow_parameter(parameter: &mut Parameter) {
             one_of(&Taxonomy::ALL.map(Taxonomy::name)).into()
         }
         "assignmentUuid" => text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid))).into(),
-        "assignmentStatus" => some_of(&Status::ALL.map(Status::name)),
+        "assignmentStatus" => {
+            let names: Vec<&str> = Status::ALL.map(Status::name).into_iter().chain(["ALL"]).collect();
+            some_of(&names)
+        }
         "assignmentAction" => one_of(&Action::ALL.map(Action::name)).into(),
         "applications" => some_of(&Application::ALL.map(Application::name)),
-        "embed" => some_of(&["EVENTS", "CANDIDATES", "VAT_RATES"]),
+        "embed" => some_of(&["EVENTS", "PRODUCT", "CANDIDATES", "VAT_RATES"]),
         "detail" => one_of(&["Small", "Medium", "Large"]).into(),
-        "sort" => one_of(&["confidence"]).into(),
+        "sort" => one_of(&["confidence", "-confidence", "updatedAt", "-updatedAt", "impact"]).into(),
+        "strategy" => some_of(&Strategy::ALL.map(Strategy::name)),
+        "autoAssignment" => some_of(&["PENDING", "DONE", "ABORTED"]),
+        "by" => {
+            let names = one_of(&GROUPED_BY.map(|(name, _)| name));
+            let list = ArrayBuilder::new().items(names).min_items(Some(1)).max_items(Some(2));
+            Schema::Array(list.unique_items(true).build())
+        }
+        "confidenceFrom" | "confidenceTo" => ObjectBuilder::new()
+            .schema_type(Type::Number)
+            .minimum(Some(Number::Int(0)))
+            .maximum(Some(Number::Int(1)))
+            .into(),
+        "actionId" => text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid))).into(),
         "productIds" | "labels" => Schema::Array(ArrayBuilder::new().items(text().pattern(Some(NO_NUL))).build()),
         "productId" => product_id().into(),
-        "productClass" => text().pattern(Some(if in_path { CLASS_OR_CODE } else { PRODUCT_CLASS })).into(),
+        "productClass" if parameter.description.as_deref().unwrap_or_default().starts_with("The beginning") => {
+            text().pattern(Some(CLASS_PREFIX)).into()
+        }
+        "productClass" => text().pattern(Some(if in_path { CLASS_OR_CODE } else { ASSIGNED_CLASS })).into(),
         "under" => text().pattern(Some(CLASS_CODE)).into(),
         "date" => text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Date))).into(),
         "size" => whole(1, MAX_PAGE_SIZE as i64).default(Some(Value::from(DEFAULT_PAGE_SIZE))).into(),
@@ -136,7 +159,8 @@ fn narrow_parameter(parameter: &mut Parameter) {
             return;
         }
     };
-    if parameter.name == "assignmentStatus" {
+    // Counts may leave it out, and say that none selects all.
+    if parameter.name == "assignmentStatus" && !parameter.description.as_deref().unwrap_or_default().contains("none") {
         parameter.required = Required::True;
     }
     parameter.schema = Some(RefOr::T(schema));
@@ -206,6 +230,10 @@ fn field_schema(schema: &str, field: &str) -> Option<ObjectBuilder> {
     Some(match (schema, field) {
         (_, "taxonomy") => one_of(&Taxonomy::ALL.map(Taxonomy::name)),
         ("ActionProduct" | "RequeueProduct", "productId") => text().pattern(Some(NO_NUL)),
+        ("ActionProduct" | "BulkActionBody", "productClass") => text().pattern(Some(ASSIGNED_CLASS)),
+        ("ActionBody", "onConflict") => one_of(&["FAIL", "SKIP"]),
+        ("BulkActionBody", "action") => one_of(&Action::ALL.map(Action::name)),
+        ("ActionBody" | "BulkActionBody", "comment") => short(MAX_COMMENT_CHARACTERS),
         ("ClassificationBody", "digits") => {
             ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some([2, 4, 6, 8, 10]))
         }

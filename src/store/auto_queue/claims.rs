@@ -67,6 +67,8 @@ pub struct Batch {
     unreadable: Vec<Failure>,
     /// The products.
     pub claims: Arc<Vec<Claim>>,
+    /// The model that decides for them, for their history.
+    pub model_version: Option<String>,
 }
 
 #[derive(FromRow)]
@@ -131,8 +133,13 @@ impl Store {
         .bind(CLAIM_BYTES)
         .fetch_all(&mut *tx)
         .await?;
-        let mut batch =
-            Batch { tx, queued: Vec::with_capacity(rows.len()), unreadable: Vec::new(), claims: Arc::default() };
+        let mut batch = Batch {
+            tx,
+            queued: Vec::with_capacity(rows.len()),
+            unreadable: Vec::new(),
+            claims: Arc::default(),
+            model_version: None,
+        };
         let mut claims = Vec::with_capacity(rows.len());
         for row in &rows {
             let (lanes, queue_ids): (Vec<i64>, Vec<i64>) = (row.try_get("lanes")?, row.try_get("queue_ids")?);
@@ -248,7 +255,7 @@ impl Batch {
             stored.iter().map(|(key, taxonomy, version)| ((*key, *taxonomy), *version)).collect();
         let mut accounts = Vec::with_capacity(stored.len());
         let mut entries = Vec::with_capacity(stored.len());
-        for (index, (claim, slot, _)) in rows.iter().enumerate() {
+        for (index, (claim, slot, result)) in rows.iter().enumerate() {
             let Some(version) = versions.get(&(claim.product_key, stored_taxonomy(slot.taxonomy))) else { continue };
             accounts.push(claim.account);
             entries.push(Entry {
@@ -260,6 +267,9 @@ impl Batch {
                 strategy: strategies[index],
                 product_class: classes[index].clone(),
                 version: *version,
+                confidence: result.found.map(|(.., confidence, _)| confidence),
+                model_version: self.model_version.as_deref(),
+                ..Entry::default()
             });
         }
         journal::record_for_accounts(&mut self.tx, &accounts, &entries).await?;

@@ -117,8 +117,8 @@ impl Store {
                     actor: &caller.user,
                     status: Some(Status::Unassigned.name()),
                     strategy: assignment.strategy_name(),
-                    product_class: None,
                     version: assignment.version,
+                    ..Entry::default()
                 })
                 .collect();
             push(&mut tx, caller.account, &queued).await?;

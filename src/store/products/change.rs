@@ -174,7 +174,7 @@ impl Store {
 /// The declarations that a product has to follow; looked up only where it has to follow any.
 async fn declarations(tx: &mut Tx, caller: &Caller, product: &Product) -> Result<Declarations, StoreError> {
     if has_attributes(product) {
-        attributes::declarations(&mut **tx, caller.account).await
+        attributes::declarations(tx, caller.account).await
     } else {
         Ok(Declarations::default())
     }
@@ -248,6 +248,7 @@ pub(super) async fn change_products<'a>(
             strategy: assignment.strategy_name(),
             product_class: assignment.product_class,
             version: assignment.version,
+            ..Entry::default()
         });
     }
     auto_queue::push(tx, caller.account, &queued).await?;

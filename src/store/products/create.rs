@@ -85,35 +85,45 @@ impl Store {
     ) -> Result<(), StoreError> {
         let columns: Vec<Columns> =
             products.iter().map(|new| Columns::of(&new.product, &asked.applications)).collect::<Result<_, _>>()?;
-        let declarations = if products.iter().any(|new| has_attributes(&new.product)) {
-            attributes::declarations(self.pool(), caller.account).await?
-        } else {
-            Declarations::default()
-        };
+        let relies = products.iter().any(|new| has_attributes(&new.product));
+        let declarations =
+            if relies { attributes::declared(self.pool(), caller.account).await? } else { Declarations::default() };
         let mut faults = asked.faults.clone();
         for (new, columns) in products.iter().zip(&columns) {
             faults.extend(product_faults(&new.product_id, &new.product, columns, shop, &declarations));
         }
         let creation = Creation { caller, shop, products, columns: &columns, asked: &asked.applications };
         // What is right, new and not limited needs nothing looked up before it is stored.
-        if faults.is_empty() && !update_if_exists && caller.plan == Plan::Unlimited {
+        if faults.is_empty() && !relies && !update_if_exists && caller.plan == Plan::Unlimited {
             match creation.insert(self.pool(), |_| true, products.len()).await {
                 Err(error) if error.is_transient() => {}
                 done => return done.map(drop),
             }
         }
         let faults = &faults;
-        with_retries(|| self.create_or_replace(&creation, faults, update_if_exists)).await
+        with_retries(|| self.create_or_replace(&creation, faults, relies, update_if_exists)).await
     }
 
     async fn create_or_replace(
         &self,
         creation: &Creation<'_>,
         faults: &[Fault],
+        relies: bool,
         update_if_exists: bool,
     ) -> Result<(), StoreError> {
         let Creation { caller, shop, products, columns, asked } = *creation;
         let mut tx = self.begin().await?;
+        if relies && faults.is_empty() {
+            // A declaration may have gone since the first look; from here on none goes.
+            let declarations = attributes::declarations(&mut tx, caller.account).await?;
+            let each = products.iter().zip(columns);
+            let faults = each
+                .flat_map(|(new, columns)| product_faults(&new.product_id, &new.product, columns, shop, &declarations));
+            let faults: Vec<Fault> = faults.collect();
+            if !faults.is_empty() {
+                return Err(StoreError::Unprocessable(faults));
+            }
+        }
         let ids: Vec<&str> = products.iter().map(|new| new.product_id.as_str()).collect();
         let existing = lock_products(&mut tx, caller.account, shop, &ids).await?;
         let existing: HashMap<&str, &Current> =

@@ -147,7 +147,7 @@ pub(super) fn product_entry<'a>(
     actor: &'a str,
     version: i64,
 ) -> Entry<'a> {
-    Entry { product, taxonomy: None, action, actor, status: None, strategy: None, product_class: None, version }
+    Entry { product, action, actor, version, ..Entry::default() }
 }
 
 /// Queues the search entries of products to be written or removed.

@@ -9,4 +9,5 @@ mod query;
 
 pub use indexes::{IndexRecord, RebuildLock};
 pub use outbox::{Change, Claim, LEASE, Outcome, Part, StoredProduct};
+pub(super) use query::refused;
 pub use query::{FilterError, Found, Search};

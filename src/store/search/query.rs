@@ -115,7 +115,7 @@ impl Store {
 }
 
 /// Tells a search that is too long or too complex from a failure.
-fn refused(error: sqlx::Error) -> FilterError {
+pub(in crate::store) fn refused(error: sqlx::Error) -> FilterError {
     let code = error.as_database_error().and_then(|error| error.code());
     // query_canceled; invalid_regular_expression (it is too complex), statement_too_complex; out_of_memory.
     match code.as_deref() {

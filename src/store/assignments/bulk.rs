@@ -1,0 +1,531 @@
+//! Actions on everything that a filter selects, worked off in small transactions, and taking actions back.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use sqlx::{FromRow, QueryBuilder};
+use uuid::Uuid;
+
+use crate::domain::assignment::{Action, JudgedClass, Status, transition};
+use crate::domain::{Fault, Taxonomy};
+use crate::store::accounts::Caller;
+use crate::store::assignments::act::{Done, NewAction, Next, insert_action, record, write};
+use crate::store::assignments::{AssignmentFilter, AssignmentRecord, SelectionError, lock_assignments};
+use crate::store::journal::{new_uuid, stored_taxonomy, taxonomy_from_stored};
+use crate::store::search::refused;
+use crate::store::{Store, StoreError, Tx, with_retries};
+
+/// Most assignments of one action.
+pub const MAX_SELECTED: usize = 100_000;
+/// Most assignments that one transaction changes: few enough that nobody waits long for one of them.
+pub const BATCH_ASSIGNMENTS: usize = 200;
+/// Most items that an action tells it has left.
+const MAX_LEFT_TOLD: i64 = 1_000;
+/// How long an action can be told of and taken back, in days.
+const ACTION_DAYS: i32 = 30;
+/// Most actions that are forgotten at once.
+const FORGOTTEN_AT_ONCE: i64 = 20;
+
+/// The name of taking an action back.
+const UNDO: &str = "UNDO";
+
+/// An action on everything that a filter selects.
+#[derive(Clone, Debug)]
+pub struct BulkAction {
+    /// The taxonomy.
+    pub taxonomy: Taxonomy,
+    /// What is done.
+    pub action: Action,
+    /// The class that ASSIGN gives, or what is wrong with it; told after a count that differs.
+    pub class: Option<Result<JudgedClass, Fault>>,
+    /// What the person wrote beside it.
+    pub comment: Option<String>,
+    /// Which assignments.
+    pub filter: AssignmentFilter,
+    /// The filter as it was sent.
+    pub sent_filter: Value,
+    /// How many the client expects to be selected.
+    pub expected: Option<i64>,
+}
+
+/// What a filter selects for an action.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selected {
+    /// How many.
+    pub selected: i64,
+    /// How many of them are in a state that does not allow the action.
+    pub refused: i64,
+}
+
+/// How far an action has come.
+#[derive(Clone, Debug, FromRow)]
+pub struct ActionProgress {
+    /// Its identity.
+    pub action_id: Uuid,
+    taxonomy: i16,
+    /// One of the six actions, or UNDO.
+    pub action: String,
+    /// The class given with it.
+    pub product_class: Option<String>,
+    /// What the person wrote beside it.
+    pub comment: Option<String>,
+    /// Whose it is.
+    pub actor: String,
+    /// The filter that selected.
+    pub filter: Option<Value>,
+    /// The action that it takes back.
+    pub undoes: Option<Uuid>,
+    /// The action that takes it back, the last where there are several.
+    pub undone_by: Option<Uuid>,
+    /// RUNNING or DONE.
+    pub state: String,
+    /// How many assignments it is about.
+    pub selected: i32,
+    /// How many it has changed.
+    pub done: i32,
+    /// How many it has left as they were.
+    pub skipped: i32,
+    /// How many it could not change.
+    pub failed: i32,
+    /// When it was asked for.
+    pub created_at: DateTime<Utc>,
+    /// When it was through.
+    pub finished_at: Option<DateTime<Utc>>,
+}
+
+impl ActionProgress {
+    /// Its taxonomy.
+    pub fn taxonomy(&self) -> Taxonomy {
+        taxonomy_from_stored(self.taxonomy)
+    }
+}
+
+/// An item that an action has left as it was.
+#[derive(Clone, Debug, FromRow)]
+pub struct LeftItem {
+    /// The product.
+    pub product_id: String,
+    /// Its shop as stored.
+    pub shop_id: i64,
+    /// SKIPPED or FAILED.
+    pub outcome: String,
+    /// The code of what stood against it.
+    pub reason: Option<String>,
+}
+
+#[derive(FromRow)]
+struct Open {
+    action_id: Uuid,
+    account_id: i64,
+    taxonomy: i16,
+    action: String,
+    product_class: Option<String>,
+    sufficient: bool,
+    comment: Option<String>,
+    actor: String,
+    undoes: Option<Uuid>,
+    worked_to: i64,
+}
+
+/// What an assignment was before an action that is taken back.
+#[derive(FromRow)]
+struct Before {
+    product_key: i64,
+    status_before: String,
+    strategy_before: Option<String>,
+    class_before: Option<String>,
+    confidence_before: Option<f32>,
+    review_before: bool,
+    epoch_after: i64,
+    review_after: bool,
+}
+
+fn too_many() -> StoreError {
+    let message = format!("the filter selects more than {MAX_SELECTED} assignments; narrow it");
+    StoreError::Unprocessable(vec![Fault::at("filter", "TOO_MANY_SELECTED", message)])
+}
+
+fn check_count(expected: Option<i64>, selected: i64) -> Result<(), StoreError> {
+    match expected {
+        Some(expected) if expected != selected => {
+            let message = format!("the filter selects {selected} assignments, not {expected}");
+            let faults = vec![Fault::at("expectedCount", "COUNT_DIFFERS", message)];
+            Err(StoreError::Conflict { faults, current_version: None })
+        }
+        _ if selected > MAX_SELECTED as i64 => Err(too_many()),
+        _ => Ok(()),
+    }
+}
+
+fn unknown_action(id: Uuid) -> StoreError {
+    StoreError::not_found(Fault::at("actionId", "UNKNOWN_ACTION", format!("there is no action {id}")))
+}
+
+impl Store {
+    /// Counts what an action by filter would be about, and changes nothing.
+    ///
+    /// # Errors
+    /// In this order: the count differs, too many are selected, the class is wrong; too slow after the
+    /// deadline.
+    pub async fn rehearse(
+        &self,
+        account: i64,
+        action: &BulkAction,
+        deadline: Duration,
+    ) -> Result<Selected, SelectionError> {
+        let mut query = QueryBuilder::new("select status, review_needed, count(*) from assignments where ");
+        action.filter.push(&mut query, account, action.taxonomy);
+        action.filter.push_statuses(&mut query);
+        query.push(" group by status, review_needed");
+        let mut tx = self.begin_within(deadline).await?;
+        let rows = query.build_query_as().persistent(false).fetch_all(&mut *tx).await;
+        let rows: Vec<(String, bool, i64)> = rows.map_err(refused)?;
+        tx.rollback().await.map_err(StoreError::from)?;
+        let selected = rows.iter().map(|(.., count)| count).sum();
+        check_count(action.expected, selected)?;
+        let class = given(action.class.as_ref())?;
+        let sufficient = class.is_some_and(|class| class.sufficient);
+        let is_refused = |status: &str, review_needed: bool| {
+            let status = Status::from_name(status).unwrap_or(Status::Unassigned);
+            transition(status, review_needed, action.action, sufficient).is_err()
+        };
+        let refused = rows.iter().filter(|(status, review, _)| is_refused(status, *review)).map(|(.., count)| count);
+        Ok(Selected { selected, refused: refused.sum() })
+    }
+
+    /// Writes down an action on everything that a filter selects now; it is worked off by [`Store::work_on_action`].
+    ///
+    /// # Errors
+    /// As [`Store::rehearse`].
+    pub async fn begin_action(
+        &self,
+        caller: &Caller,
+        action: &BulkAction,
+        deadline: Duration,
+    ) -> Result<Uuid, SelectionError> {
+        let id = new_uuid();
+        let mut tx = self.begin_within(deadline).await?;
+        let new = NewAction {
+            id,
+            caller,
+            taxonomy: stored_taxonomy(action.taxonomy),
+            action: action.action.name(),
+            class: action.class.as_ref().and_then(|class| class.as_ref().ok().copied()),
+            comment: action.comment.as_deref(),
+            filter: Some(&action.sent_filter),
+            undoes: None,
+            counts: (0, 0, 0),
+        };
+        insert_action(&mut tx, &new).await?;
+        let mut query = QueryBuilder::new(
+            "insert into assignment_action_items (action_id, product_key, product_id, shop_id, version) select ",
+        );
+        query.push_bind(id).push(", product_key, product_id, shop_id, version from assignments where ");
+        action.filter.push(&mut query, caller.account, action.taxonomy);
+        action.filter.push_statuses(&mut query);
+        query.push(" limit ").push_bind(MAX_SELECTED as i64 + 1);
+        let inserted = query.build().persistent(false).execute(&mut *tx).await.map_err(refused)?;
+        let selected = inserted.rows_affected() as i64;
+        match action.expected {
+            // How many more there are is not known, but that they are not as many as expected is.
+            Some(expected) if selected > MAX_SELECTED as i64 && expected >= selected => return Err(too_many().into()),
+            expected => check_count(expected, selected)?,
+        }
+        given(action.class.as_ref())?;
+        open_action(&mut tx, id).await?;
+        tx.commit().await.map_err(StoreError::from)?;
+        Ok(id)
+    }
+
+    /// Writes down that an action is to be taken back wherever nobody has changed the assignment since; it is worked off
+    /// by [`Store::work_on_action`].
+    ///
+    /// # Errors
+    /// Not found; unprocessable while the action still runs.
+    pub async fn begin_undo(&self, caller: &Caller, action: Uuid) -> Result<Uuid, StoreError> {
+        with_retries(|| async {
+            let mut tx = self.begin().await?;
+            let found: Option<(i16, String)> = sqlx::query_as(
+                "select taxonomy, state from assignment_actions where action_id = $1 and account_id = $2 for share",
+            )
+            .bind(action)
+            .bind(caller.account)
+            .fetch_optional(&mut *tx)
+            .await?;
+            let Some((taxonomy, state)) = found else { return Err(unknown_action(action)) };
+            if state == "RUNNING" {
+                let message = "the action still runs; take it back when it is done";
+                return Err(StoreError::Unprocessable(vec![Fault::at("actionId", "ACTION_RUNNING", message)]));
+            }
+            let id = new_uuid();
+            let new = NewAction {
+                id,
+                caller,
+                taxonomy,
+                action: UNDO,
+                class: None,
+                comment: None,
+                filter: None,
+                undoes: Some(action),
+                counts: (0, 0, 0),
+            };
+            insert_action(&mut tx, &new).await?;
+            sqlx::query(
+                "insert into assignment_action_items (action_id, product_key, product_id, shop_id, version)
+                 select $1, product_key, product_id, shop_id, version_after from assignment_action_items
+                 where action_id = $2 and outcome = 'DONE'",
+            )
+            .bind(id)
+            .bind(action)
+            .execute(&mut *tx)
+            .await?;
+            open_action(&mut tx, id).await?;
+            tx.commit().await?;
+            Ok(id)
+        })
+        .await
+    }
+
+    /// How far an action has come, and what it has left so far.
+    ///
+    /// # Errors
+    /// [`StoreError::NotFound`].
+    pub async fn action(&self, account: i64, id: Uuid) -> Result<(ActionProgress, Vec<LeftItem>), StoreError> {
+        let found: Option<ActionProgress> = sqlx::query_as(
+            "select action_id, taxonomy, action, product_class, comment, actor, filter, undoes, state, selected, done,
+                    skipped, failed, created_at, finished_at,
+                    (select later.action_id from assignment_actions later
+                     where later.undoes = assignment_actions.action_id order by created_at desc limit 1) as undone_by
+             from assignment_actions where action_id = $1 and account_id = $2",
+        )
+        .bind(id)
+        .bind(account)
+        .fetch_optional(self.pool())
+        .await?;
+        let Some(progress) = found else { return Err(unknown_action(id)) };
+        let left = sqlx::query_as(
+            "select product_id, shop_id, outcome, reason from assignment_action_items
+             where action_id = $1 and outcome <> 'DONE' order by product_id, shop_id limit $2",
+        )
+        .bind(id)
+        .bind(MAX_LEFT_TOLD)
+        .fetch_all(self.pool())
+        .await?;
+        Ok((progress, left))
+    }
+
+    /// Works off a part of an action: of this one, or else of the one that has waited longest. Answers which it was, or
+    /// none where nothing waits, or where another service has it in hand.
+    ///
+    /// # Errors
+    /// When the database fails; nothing is changed then.
+    pub async fn work_on_action(&self, wanted: Option<Uuid>, limit: usize) -> Result<Option<Uuid>, StoreError> {
+        with_retries(|| async {
+            let mut tx = self.begin().await?;
+            let Some(open) = claim(&mut tx, wanted).await? else { return Ok(None) };
+            let items: Vec<(i64, i64)> = sqlx::query_as(
+                "select product_key, version from assignment_action_items
+                 where action_id = $1 and product_key > $2 order by product_key limit $3",
+            )
+            .bind(open.action_id)
+            .bind(open.worked_to)
+            .bind(limit as i64)
+            .fetch_all(&mut *tx)
+            .await?;
+            let (done, skipped) = work(&mut tx, &open, &items).await?;
+            let worked_to = items.last().map_or(open.worked_to, |(key, _)| *key);
+            advance(&mut tx, open.action_id, worked_to, (done, skipped, 0), items.len() < limit).await?;
+            tx.commit().await?;
+            Ok(Some(open.action_id))
+        })
+        .await
+    }
+
+    /// Gives up the next item of an action, which the database refuses whenever it is tried.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn give_up_item(&self, action: Uuid, reason: &str) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
+        let Some(open) = claim(&mut tx, Some(action)).await? else { return Ok(()) };
+        let failed: Option<i64> = sqlx::query_scalar(
+            "update assignment_action_items set outcome = 'FAILED', reason = $3
+             where action_id = $1 and product_key = (
+                 select min(product_key) from assignment_action_items where action_id = $1 and product_key > $2)
+             returning product_key",
+        )
+        .bind(open.action_id)
+        .bind(open.worked_to)
+        .bind(reason)
+        .fetch_optional(&mut *tx)
+        .await?;
+        let worked_to = failed.unwrap_or(open.worked_to);
+        advance(&mut tx, action, worked_to, (0, 0, i32::from(failed.is_some())), failed.is_none()).await?;
+        Ok(tx.commit().await?)
+    }
+
+    /// The action that has waited longest, where one waits.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn waiting_action(&self) -> Result<Option<Uuid>, StoreError> {
+        let query = "select action_id from assignment_actions where state = 'RUNNING' order by worked_at limit 1";
+        Ok(sqlx::query_scalar(query).fetch_optional(self.pool()).await?)
+    }
+
+    /// Forgets some actions that ended long ago, and answers how many.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn forget_old_actions(&self) -> Result<u64, StoreError> {
+        let gone = sqlx::query(
+            "delete from assignment_actions where action_id in (
+                 select action_id from assignment_actions where finished_at < now() - make_interval(days => $1)
+                 order by finished_at limit $2)",
+        )
+        .bind(ACTION_DAYS)
+        .bind(FORGOTTEN_AT_ONCE)
+        .execute(self.pool())
+        .await?;
+        Ok(gone.rows_affected())
+    }
+}
+
+/// The class given with an action, once everything before it is in order.
+fn given(class: Option<&Result<JudgedClass, Fault>>) -> Result<Option<JudgedClass>, StoreError> {
+    class.cloned().transpose().map_err(|fault| StoreError::Unprocessable(vec![fault]))
+}
+
+/// Counts the items of an action that was just written down, and lets it run.
+async fn open_action(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
+    sqlx::query(
+        "update assignment_actions set selected = items, state = case when items > 0 then 'RUNNING' else 'DONE' end,
+                finished_at = case when items > 0 then null else now() end
+         from (select count(*)::integer as items from assignment_action_items where action_id = $1) as counted
+         where action_id = $1",
+    )
+    .bind(id)
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
+async fn claim(tx: &mut Tx, wanted: Option<Uuid>) -> Result<Option<Open>, StoreError> {
+    let open = sqlx::query_as(
+        "select action_id, account_id, taxonomy, action, product_class, sufficient, comment, actor, undoes, worked_to
+         from assignment_actions where state = 'RUNNING' and ($1 is null or action_id = $1)
+         order by worked_at limit 1 for update skip locked",
+    )
+    .bind(wanted)
+    .fetch_optional(&mut **tx)
+    .await?;
+    Ok(open)
+}
+
+/// Changes the assignments of these items, and answers how many were changed and how many left.
+async fn work(tx: &mut Tx, open: &Open, items: &[(i64, i64)]) -> Result<(i32, i32), StoreError> {
+    let keys: Vec<i64> = items.iter().map(|(key, _)| *key).collect();
+    let locked = lock_assignments(tx, open.account_id, &keys, open.taxonomy).await?;
+    let current: HashMap<i64, &AssignmentRecord> =
+        locked.iter().map(|assignment| (assignment.product_key, assignment)).collect();
+    let before = match open.undoes {
+        Some(undone) => before(tx, undone, &keys).await?,
+        None => HashMap::new(),
+    };
+    let mut changes = Vec::new();
+    let mut left: Vec<(i64, &str)> = Vec::new();
+    for (key, version) in items {
+        match current.get(key) {
+            None => left.push((*key, "UNKNOWN_PRODUCT")),
+            Some(current) if current.version != *version => left.push((*key, "STALE_VERSION")),
+            Some(current) => match next(open, current, before.get(key)) {
+                Ok(next) => changes.push(next),
+                Err(reason) => left.push((*key, reason)),
+            },
+        }
+    }
+    if !changes.is_empty() {
+        let after = write(tx, &changes).await?;
+        let done = Done {
+            id: open.action_id,
+            account: open.account_id,
+            actor: &open.actor,
+            action: &open.action,
+            comment: open.comment.as_deref(),
+        };
+        record(tx, &done, &changes, &after).await?;
+    }
+    let (left_keys, reasons): (Vec<i64>, Vec<&str>) = left.into_iter().unzip();
+    sqlx::query(
+        "update assignment_action_items set outcome = 'SKIPPED', reason = why
+         from unnest($2::bigint[], $3::text[]) as skipped (key, why) where action_id = $1 and product_key = key",
+    )
+    .bind(open.action_id)
+    .bind(&left_keys)
+    .bind(&reasons)
+    .execute(&mut **tx)
+    .await?;
+    Ok((changes.len() as i32, left_keys.len() as i32))
+}
+
+/// What an action makes of an assignment that is as it was when it was selected.
+fn next<'a>(open: &Open, current: &'a AssignmentRecord, before: Option<&'a Before>) -> Result<Next<'a>, &'static str> {
+    if open.undoes.is_none() {
+        let action = Action::from_name(&open.action).ok_or("ACTION_NOT_ALLOWED")?;
+        let class = open.product_class.as_deref().and_then(|class| class.parse().ok());
+        let class = class.map(|class| JudgedClass { class, sufficient: open.sufficient });
+        return Next::after(current, action, class).map_err(|_| "ACTION_NOT_ALLOWED");
+    }
+    // A product that changed since, or was queued again, has moved on as well.
+    let before = before
+        .filter(|before| before.epoch_after == current.auto_epoch && before.review_after == current.review_needed);
+    let Some(before) = before else { return Err("CHANGED_SINCE") };
+    Ok(Next {
+        before: current,
+        status: &before.status_before,
+        strategy: before.strategy_before.as_deref(),
+        class: before.class_before.clone(),
+        confidence: before.confidence_before,
+        review_needed: before.review_before,
+    })
+}
+
+async fn before(tx: &mut Tx, undone: Uuid, keys: &[i64]) -> Result<HashMap<i64, Before>, StoreError> {
+    let rows: Vec<Before> = sqlx::query_as(
+        "select product_key, status_before, strategy_before, class_before, confidence_before, review_before, epoch_after,
+                review_after
+         from assignment_action_items where action_id = $1 and product_key = any($2) and outcome = 'DONE'",
+    )
+    .bind(undone)
+    .bind(keys)
+    .fetch_all(&mut **tx)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.product_key, row)).collect())
+}
+
+/// Writes down how far an action has come: (done, skipped, failed) more than before.
+async fn advance(
+    tx: &mut Tx,
+    id: Uuid,
+    worked_to: i64,
+    (done, skipped, failed): (i32, i32, i32),
+    finished: bool,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "update assignment_actions set worked_to = $2, done = done + $3, skipped = skipped + $4, failed = failed + $5,
+                worked_at = clock_timestamp(), state = case when $6 then 'DONE' else state end,
+                finished_at = case when $6 then now() end
+         where action_id = $1",
+    )
+    .bind(id)
+    .bind(worked_to)
+    .bind(done)
+    .bind(skipped)
+    .bind(failed)
+    .bind(finished)
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,337 @@
+//! What a reviewer reads: lists with their filters, orders and embeds, and counts.
+
+use serde_json::{Value, json};
+use vat_classification::domain::Taxonomy;
+use vat_classification::domain::assignment::Status;
+use vat_classification::store::assignments::{AssignmentFilter, AssignmentOrder, CountBy, ListRequest};
+
+use crate::app::{App, german, version};
+
+fn ids(page: &Value) -> String {
+    let items = page["items"].as_array().into_iter().flatten();
+    items.filter_map(|item| item["productId"].as_str()).collect::<Vec<_>>().join(" ")
+}
+
+async fn list(app: &App, query: &str) -> Value {
+    app.get(&format!("/assignments/TARIC?assignmentStatus=ALL&{query}")).await.expect(200).body
+}
+
+/// Coffee and tea by code (ASSIGNED), an insufficient heading by code (REJECTED), and something without a class.
+async fn mixed() -> App {
+    let app = App::start().await;
+    let coded =
+        |code: &str, shops: Value| json!({"shopIds": shops, "productDetails": {"customsCodes": {"taricCode": code}}});
+    let products = json!({"coffee": coded("0901 21 00", json!([7])), "tea": coded("0902 10 00", json!([7, 8])),
+        "bread": coded("1905", json!([])), "vague": german("Geschenk")});
+    app.post("/products/global", products).await.expect(201);
+    app.post("/shops/7/products/local", json!({"coffee": coded("0901 21 00", json!([7]))})).await.expect(201);
+    app.assign().await;
+    app
+}
+
+#[tokio::test]
+async fn a_status_given_five_times_selects_that_status() {
+    let app = mixed().await;
+    let five = ["assignmentStatus=UNASSIGNED"; 5].join("&");
+    assert_eq!(ids(&app.get(&format!("/assignments/TARIC?{five}")).await.expect(200).body), "vague");
+    assert_eq!(ids(&list(&app, "").await), "bread coffee coffee tea vague");
+}
+
+#[tokio::test]
+async fn filters_select() {
+    let app = mixed().await;
+    app.act("TARIC", "tea", "APPROVE", 1).await.expect(200);
+    let tomorrow = (chrono::Utc::now() + chrono::TimeDelta::days(1)).format("%Y-%m-%d").to_string();
+    for (query, found) in [
+        ("strategy=MANUAL", "tea"),
+        ("strategy=CUSTOMS-CODE", "bread coffee coffee"),
+        ("strategy=CUSTOMS-CODE,MANUAL", "bread coffee coffee tea"),
+        ("autoAssignment=PENDING", ""),
+        ("autoAssignment=DONE", "bread coffee coffee tea vague"),
+        ("autoAssignment=DONE,PENDING", "bread coffee coffee tea vague"),
+        ("productClass=09", "coffee coffee tea"),
+        ("productClass=0901", "coffee coffee"),
+        ("productClass=09012", "coffee coffee"),
+        ("productClass=1", "bread"),
+        ("shopId=7", "coffee coffee tea"),
+        ("shopId=8", "tea"),
+        ("shopId=9", ""),
+        ("confidenceFrom=0", "bread coffee coffee tea"),
+        ("confidenceFrom=1", ""),
+        ("confidenceTo=0.1", ""),
+        ("reviewNeeded=true", ""),
+        ("reviewNeeded=false&productClass=19", "bread"),
+        (&format!("updatedFrom={tomorrow}"), ""),
+        (&format!("updatedTo={tomorrow}"), "bread coffee coffee tea vague"),
+        ("updatedTo=2026-01-01T00:00:00Z", ""),
+    ] {
+        let counted = list(&app, &format!("{query}&count=true")).await;
+        assert_eq!(ids(&counted), found, "{query}");
+        assert_eq!(counted["total"], found.split_whitespace().count(), "{query}");
+    }
+    let sure = list(&app, "productIds=tea").await["items"][0]["confidence"].as_f64().expect("a confidence");
+    assert!(ids(&list(&app, &format!("confidenceFrom={sure}&confidenceTo={sure}")).await).contains("tea"));
+    for bad in ["sort=name", "strategy=x", "confidenceFrom=2", "updatedFrom=x", "productClass=x", "count=1", "shop=7"] {
+        app.get(&format!("/assignments/TARIC?assignmentStatus=ALL&{bad}")).await.expect(400);
+    }
+}
+
+#[tokio::test]
+async fn every_order_walks_through_everything_once_and_back() {
+    let app = mixed().await;
+    app.act("TARIC", "tea", "APPROVE", 1).await.expect(200);
+    for sort in ["", "&sort=confidence", "&sort=-confidence", "&sort=updatedAt", "&sort=-updatedAt", "&sort=impact"] {
+        for statuses in ["ALL", "ASSIGNED", "ASSIGNED,REJECTED"] {
+            let path = format!("/assignments/TARIC?assignmentStatus={statuses}&size=1000{sort}");
+            let whole = app.get(&path).await.expect(200).body;
+            let mut walked = Vec::new();
+            let mut next = Some(path.replace("size=1000", "size=2"));
+            let mut last = Value::Null;
+            while let Some(path) = next {
+                last = app.get(&path).await.expect(200).body;
+                walked.extend(last["items"].as_array().expect("items").clone());
+                next = last["links"]["next"].as_str().map(str::to_owned);
+            }
+            assert_eq!(json!(walked), whole["items"], "{statuses} {sort}");
+            if let Some(prev) = last["links"]["prev"].as_str() {
+                let before = app.get(prev).await.expect(200).body;
+                let end = walked.len() - last["items"].as_array().map_or(0, Vec::len);
+                assert_eq!(before["items"], json!(walked[end - 2..end]), "{statuses} {sort} backwards");
+            }
+        }
+    }
+    let down = list(&app, "sort=-updatedAt").await;
+    assert_eq!(down["items"][0]["productId"], "tea", "what changed last");
+    let confidences: Vec<f64> = list(&app, "sort=-confidence").await["items"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .map(|item| item["confidence"].as_f64().unwrap_or(-1.0))
+        .collect();
+    assert!(confidences.windows(2).all(|pair| pair[0] >= pair[1]), "{confidences:?}");
+}
+
+#[tokio::test]
+async fn filter_criteria_look_at_the_product() {
+    let app = mixed().await;
+    app.create(&[("socks", "Herren Socken aus Baumwolle")]).await;
+    app.index().await;
+    let criteria = |criteria: Value| {
+        percent_encoding::utf8_percent_encode(&criteria.to_string(), percent_encoding::NON_ALPHANUMERIC).to_string()
+    };
+    for (sent, found) in [
+        (json!([{"languageKey": "de", "productName": "socken"}]), "socks"),
+        (json!([{"productId": "coffee"}]), "coffee coffee"),
+        (json!([{"productId": "nothing"}]), ""),
+        (json!([]), "bread coffee coffee socks tea vague"),
+    ] {
+        let page = list(&app, &format!("count=true&filterCriteria={}", criteria(sent.clone()))).await;
+        assert_eq!(ids(&page), found, "{sent}");
+        assert_eq!(page["total"], found.split_whitespace().count(), "{sent}");
+    }
+    let none = criteria(json!([{"productId": "coffee"}]));
+    assert_eq!(ids(&list(&app, &format!("productIds=tea&filterCriteria={none}")).await), "");
+    app.get(&format!("/assignments/TARIC?assignmentStatus=ALL&filterCriteria={}", criteria(json!([{}]))))
+        .await
+        .expect(400);
+    let body =
+        json!({"action": "DENY", "filter": {"assignmentStatus": "ALL", "filterCriteria": [{"productId": "sock"}]}});
+    assert_eq!(app.post("/assignments/TARIC/actions", body).await.expect(202).body["done"], 1);
+    assert_eq!(app.assignment("TARIC", "socks").await["assignmentStatus"], "DENIED");
+}
+
+#[tokio::test]
+async fn lists_embed_what_a_reviewer_needs() {
+    let app = mixed().await;
+    let long = json!({"long": {"productDetails": {"languageAttributes": {"de": {"productName": "Socken aus Baumwolle",
+        "productDescription": "ä".repeat(1_000), "productTags": ["Strumpf"]}}}}});
+    app.post("/products/global", long).await.expect(201);
+    app.assign().await;
+    let page = list(&app, "embed=PRODUCT,EVENTS,CANDIDATES,VAT_RATES&size=1000").await;
+    let items = page["items"].as_array().expect("items");
+    assert_eq!(items.len(), 6);
+    for item in items {
+        for field in ["product", "events", "candidates", "vatRates", "model"] {
+            assert!(!item[field].is_null(), "{field}: {item}");
+        }
+        assert_eq!(item["product"]["version"], 1);
+        assert_eq!(item["events"][0]["action"], "CREATE");
+    }
+    let of = |id: &str| items.iter().find(|item| item["productId"] == id).expect("an item");
+    let texts = &of("long")["product"]["languageAttributes"]["de"];
+    assert_eq!(texts["productDescription"].as_str().map(|text| text.chars().count()), Some(300));
+    assert_eq!((&texts["productName"], &texts["productTags"]), (&json!("Socken aus Baumwolle"), &json!(["Strumpf"])));
+    assert!(of("long")["candidates"][0]["path"].is_array());
+    assert_eq!(of("coffee")["product"]["customsCodes"]["taricCode"], "0901 21 00");
+    let rates = of("coffee")["vatRates"].as_array().expect("rates");
+    let countries: usize = rates.iter().map(|rate| rate["countries"].as_array().map_or(0, Vec::len)).sum();
+    assert_eq!(countries, 27);
+    assert!(rates.len() < 27 && rates.iter().all(|rate| rate["rate"].is_number()), "{rates:?}");
+    assert!(of("bread")["vatRates"].as_array().expect("rates").iter().any(|rate| rate["rate"].is_null()));
+    assert_eq!(of("vague")["vatRates"], json!([]));
+    let plain = list(&app, "").await;
+    assert!(plain["items"][0].get("product").is_none() && plain.get("total").is_none());
+    app.get("/assignments/TARIC?assignmentStatus=ALL&embed=ALL").await.expect(400);
+}
+
+#[tokio::test]
+async fn a_page_with_candidates_holds_at_most_200() {
+    let app = App::start().await;
+    let products: serde_json::Map<String, Value> =
+        (0..205).map(|i| (format!("p{i:03}"), json!({"productDetails": {}}))).collect();
+    app.post("/products/global", Value::Object(products)).await.expect(201);
+    let page = list(&app, "embed=CANDIDATES&size=1000").await;
+    assert_eq!(page["items"].as_array().map(Vec::len), Some(200));
+    let rest = app.get(page["links"]["next"].as_str().expect("a link")).await.expect(200).body;
+    assert_eq!(rest["items"].as_array().map(Vec::len), Some(5));
+}
+
+fn counted(body: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let item = |item: &Value| {
+        let fields = item.as_object().expect("an object").iter().filter(|(name, _)| *name != "count");
+        let values = fields.map(|(_, value)| value).chain([&item["count"]]);
+        values.map(text).collect::<Vec<_>>().join(" ")
+    };
+    body["items"].as_array().expect("items").iter().map(item).collect()
+}
+
+#[tokio::test]
+async fn counts_are_exact_after_every_change_folded_or_not() {
+    let app = mixed().await;
+    let counts = |query: &'static str| {
+        let app = &app;
+        async move { counted(&app.get(&format!("/assignments/TARIC/counts?{query}")).await.expect(200).body) }
+    };
+    let today = chrono::Utc::now().format("%Y-%m-%d").to_string();
+    for folded in [false, true] {
+        if folded {
+            assert!(app.store.fold_counts().await.expect("folded") > 0);
+            assert_eq!(app.store.fold_counts().await.expect("folded"), 0);
+        }
+        assert_eq!(counts("by=assignmentStatus").await, ["ASSIGNED 3", "REJECTED 1", "UNASSIGNED 1"]);
+        assert_eq!(counts("by=strategy").await, ["CUSTOMS-CODE 4", "null 1"]);
+        assert_eq!(counts("by=autoAssignment").await, ["DONE 5"]);
+        assert_eq!(counts("by=reviewNeeded").await, ["false 5"]);
+        assert_eq!(counts("by=chapter").await, ["09 3", "19 1", "null 1"]);
+        assert_eq!(counts("by=heading&productClass=09").await, ["0901 2", "0902 1"]);
+        assert_eq!(counts("by=chapter,assignmentStatus&assignmentStatus=REJECTED").await, ["REJECTED 19 1"]);
+        assert_eq!(counts("by=day").await, [format!("{today} 5")]);
+        assert_eq!(counts("by=label").await, Vec::<String>::new());
+        // What is kept and what is counted one by one agree.
+        assert_eq!(counts("by=chapter&confidenceFrom=0").await, ["09 3", "19 1"]);
+        assert_eq!(counts("by=assignmentStatus&shopId=7").await, ["ASSIGNED 3"]);
+        assert_eq!(counts("by=heading&productClass=090121").await, ["0901 2"]);
+    }
+    let bands = counts("by=confidenceBand").await;
+    assert!(bands.iter().any(|band| band.ends_with(" 1") && band.starts_with("null")), "{bands:?}");
+    assert!(bands.iter().any(|band| band.starts_with("0.9")), "{bands:?}");
+
+    app.act("TARIC", "tea", "DENY", 1).await.expect(200);
+    app.post("/assignments/assignment-labels", json!({"label": "red", "color": "#FF0000"})).await.expect(201);
+    let uuids: Vec<Value> = list(&app, "productClass=09").await["items"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .map(|item| item["assignmentUuid"].clone())
+        .collect();
+    app.put("/assignments", json!({"assignmentUuids": uuids, "labels": ["red"]})).await.expect(200);
+    app.delete("/products/global?productId=bread&currentVersion=1").await.expect(204);
+    for folded in [false, true] {
+        if folded {
+            app.store.fold_counts().await.expect("folded");
+        }
+        assert_eq!(counts("by=assignmentStatus").await, ["ASSIGNED 2", "DENIED 1", "UNASSIGNED 1"]);
+        assert_eq!(counts("by=label,assignmentStatus").await, ["ASSIGNED red 2", "DENIED red 1"]);
+        assert_eq!(counts("by=strategy&labels=red").await, ["CUSTOMS-CODE 2", "MANUAL 1"]);
+        assert_eq!(counts("by=label,chapter").await, ["09 red 3"]);
+    }
+    app.get("/assignments/HS/counts?by=day").await.expect(404);
+    for bad in ["", "by=status", "by=day,day", "by=day&size=1", "by=day&assignmentStatus=NEW"] {
+        app.get(&format!("/assignments/TARIC/counts?{bad}")).await.expect(400);
+    }
+}
+
+/// Fills the tables as they are after years, without going through the interface.
+async fn fill(app: &App, products: i64) {
+    for statement in [
+        "insert into products (account_id, shop_id, product_id, version, shop_ids, details, applications,
+                               application_tags, application_issues)
+         select account_id, 0, 'p' || i, 1, '{}', '{}', '{}', '{}', '[]' from accounts, generate_series(1, $1) as i",
+        "insert into assignments (assignment_uuid, account_id, product_key, taxonomy, product_id, shop_id, auto_state,
+                                  status, strategy, product_class, confidence, labels, review_needed)
+         select gen_random_uuid(), account_id, product_key, 0, product_id, shop_id, 'DONE',
+                case when product_key % 200 = 0 then 'REJECTED' else 'ASSIGNED' end,
+                case when product_key % 300 = 0 then 'MANUAL' else 'DESCRIPTION' end,
+                (1000 + product_key % 900)::text || '-00-000', 0.8 + (product_key % 20) / 100.0,
+                case when product_key % 500 = 0 then array['rare'] else '{}' end, product_key % 400 = 0
+         from products where $1 > 0",
+    ] {
+        sqlx::query(statement).bind(products).execute(app.store.pool()).await.expect("filled");
+    }
+    app.store.fold_counts().await.expect("folded");
+    for table in ["products", "assignments", "assignment_counts", "assignment_count_changes"] {
+        let analyze = sqlx::AssertSqlSafe(format!("analyze {table}"));
+        sqlx::raw_sql(analyze).execute(app.store.pool()).await.expect("analyzed");
+    }
+}
+
+#[tokio::test]
+async fn no_list_and_no_count_reads_a_whole_table() {
+    let app = App::start().await;
+    fill(&app, 20_000).await;
+    let account = app.caller("anna").await.account;
+    let rejected = AssignmentFilter { statuses: vec![Status::Rejected], ..AssignmentFilter::default() };
+    let all = AssignmentFilter::default();
+    let filters = [
+        ("all", all.clone()),
+        ("a rare status", rejected.clone()),
+        ("two statuses", AssignmentFilter { statuses: vec![Status::Rejected, Status::Denied], ..all.clone() }),
+        ("a label", AssignmentFilter { with_labels: vec!["rare".to_owned()], ..all.clone() }),
+        ("in need of review", AssignmentFilter { review_needed: Some(true), ..all.clone() }),
+        (
+            "decided by people",
+            AssignmentFilter {
+                strategies: vec![vat_classification::domain::assignment::Strategy::Manual],
+                ..all.clone()
+            },
+        ),
+        ("not done", AssignmentFilter { auto_states: vec!["PENDING".to_owned()], ..all.clone() }),
+        ("a class", AssignmentFilter { class_prefix: Some("1234".to_owned()), ..all.clone() }),
+        ("a shop", AssignmentFilter { shop: vat_classification::domain::ShopId::local(9), ..all.clone() }),
+        ("products", AssignmentFilter { product_ids: Some(vec!["p1".to_owned(), "p2".to_owned()]), ..all.clone() }),
+    ];
+    for (name, filter) in &filters {
+        for order in [
+            AssignmentOrder::Product,
+            AssignmentOrder::Confidence,
+            AssignmentOrder::ConfidenceDown,
+            AssignmentOrder::Updated,
+            AssignmentOrder::UpdatedDown,
+            AssignmentOrder::Impact,
+        ] {
+            let request = ListRequest { account, taxonomy: Taxonomy::Taric, filter, order, size: 50 };
+            let plan = app.store.explain_list(&request, &[CountBy::Status]).await.expect("a plan");
+            for line in &plan {
+                let scans = ["Seq Scan on assignments", "Seq Scan on products"].iter().any(|scan| line.contains(scan));
+                assert!(!scans, "{name} {order:?}:\n{}", plan.join("\n"));
+            }
+            // A page in the order of an index needs no sort of everything; only merged beginnings are sorted.
+            let sorted = plan.iter().any(|line| line.contains("Sort") && line.contains("rows=20"));
+            assert!(!sorted, "{name} {order:?}:\n{}", plan.join("\n"));
+        }
+    }
+    for by in [CountBy::Chapter, CountBy::ConfidenceBand, CountBy::Day, CountBy::Label] {
+        let request = ListRequest {
+            account,
+            taxonomy: Taxonomy::Taric,
+            filter: &rejected,
+            order: AssignmentOrder::Product,
+            size: 50,
+        };
+        let plan = app.store.explain_list(&request, &[by]).await.expect("a plan");
+        assert!(!plan.iter().any(|line| line.contains("Seq Scan on assignments")), "{by:?}: {}", plan.join("\n"));
+    }
+    let page = app.get("/assignments/TARIC?assignmentStatus=REJECTED&count=true&size=1").await.expect(200).body;
+    assert_eq!((&page["total"], version(&page["items"][0])), (&json!(100), 0));
+}
