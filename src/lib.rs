@@ -4,6 +4,7 @@
 
 pub mod app;
 pub mod classify;
+pub mod console;
 pub mod decision;
 pub mod demo;
 pub mod domain;

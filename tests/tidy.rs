@@ -16,7 +16,7 @@ const MAY_IMPORT: [(&str, &str); 13] = [
     ("search", "store domain"),
     ("decision", "classify reference domain"),
     ("jobs", "decision search store pictures classify reference domain"),
-    ("http", "decision search store pictures classify reference domain"),
+    ("http", "decision search store pictures classify reference domain console"),
     ("app", "http jobs decision search store pictures classify reference domain demo embedded_postgres"),
     ("main", "app"),
 ];

@@ -14,6 +14,7 @@ use axum::routing::MethodRouter;
 
 use crate::domain::access::{Level, TokenHash, hash_token};
 use crate::http::admission::{Standing, Tab};
+use crate::http::console::session_token;
 use crate::http::error::ApiError;
 use crate::http::layers::REQUEST_TIMEOUT;
 use crate::http::state::AppState;
@@ -110,8 +111,12 @@ fn waits(request: &Request) -> bool {
     request.uri().path() == "/changes" && query.split('&').any(|pair| pair.starts_with("wait="))
 }
 
-/// The hash of the one well-formed token that a request carries.
+/// The hash of the one well-formed token that a request carries, in its header or in the cookie of the console.
 fn token(request: &Request) -> Option<TokenHash> {
+    if !request.headers().contains_key(header::AUTHORIZATION) {
+        let reads = [Method::GET, Method::HEAD].contains(request.method());
+        return session_token(request.headers(), reads).and_then(hash_token);
+    }
     let mut sent = request.headers().get_all(header::AUTHORIZATION).iter();
     let (value, None) = (sent.next()?, sent.next()) else { return None };
     let (scheme, token) = value.to_str().ok()?.split_once(' ')?;

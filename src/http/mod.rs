@@ -12,6 +12,7 @@ mod body;
 mod bulk_actions;
 mod changes;
 mod classifications;
+mod console;
 mod error;
 mod health;
 mod labels;
@@ -74,7 +75,7 @@ pub fn router(state: AppState) -> Router {
         .layer(DefaultBodyLimit::max(body::PRODUCTS_MIB << 20))
         .layer(from_fn_with_state(state.clone(), access::authenticate))
         .layer(from_fn_with_state(state.clone(), watch::require_database));
-    let pages = Router::new().nest(BASE_PATH, api).merge(openapi::pages());
+    let pages = Router::new().nest(BASE_PATH, api).merge(openapi::pages()).merge(console::pages());
     let open = if state.metrics_apart { health() } else { health().route("/metrics", get(health::metrics)) };
     dressed(pages.merge(open), state)
 }

@@ -11,6 +11,7 @@ mod app;
 mod assignments;
 mod attributes;
 mod classification;
+mod console;
 mod errors;
 mod fairness;
 mod feed;

@@ -1,0 +1,78 @@
+// The public interface of the service, called with the session's cookie. The header keeps other sites from using it.
+
+const BASE = '/api/vat-classification/v1';
+const SESSION = '/console/session';
+/** How long an answer is waited for. */
+const PATIENCE_MS = 35_000;
+/** When a read is tried again after the service did not answer. */
+const AGAIN_MS = 1000;
+
+/** What the service refused, with the reason that it gave. */
+export class Refused extends Error {
+  constructor(status, body) {
+    super(body?.message ?? `HTTP ${status}`);
+    this.status = status;
+    this.body = body;
+  }
+}
+
+/** Query parameters as text; lists become repeated parameters. */
+export function query(parameters) {
+  const pairs = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters ?? {})) {
+    if (value === undefined || value === null || value === '') continue;
+    for (const one of Array.isArray(value) ? value : [value]) pairs.append(name, one);
+  }
+  const text = pairs.toString();
+  return text ? `?${text}` : '';
+}
+
+let signedOut = () => {};
+
+/** What happens when the session has ended. */
+export function onSignedOut(callback) { signedOut = callback; }
+
+/** Sends a request and returns the answer's body. Reads are tried again once when the service was away for a moment. */
+export async function call(method, path, { parameters, body, signal, type, key } = {}) {
+  const url = BASE + path + query(parameters);
+  const headers = { 'X-Console': '1', ...(key ? { 'Idempotency-Key': key } : {}) };
+  if (body !== undefined) headers['Content-Type'] = type ?? 'application/json';
+  const send = () => fetch(url, {
+    method, headers, signal: signal ?? AbortSignal.timeout(PATIENCE_MS), credentials: 'same-origin', redirect: 'error',
+    body: body === undefined || type ? body : JSON.stringify(body),
+  });
+  let response;
+  try {
+    response = await send();
+  } catch (error) {
+    if (signal?.aborted || method !== 'GET') throw error;
+    await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+    response = await send();
+  }
+  if (response.status === 401) signedOut();
+  const text = await response.text();
+  let answer;
+  try { answer = text ? JSON.parse(text) : undefined; } catch { answer = undefined; }
+  if (!response.ok) throw new Refused(response.status, answer);
+  return answer;
+}
+
+export const get = (path, parameters, options) => call('GET', path, { parameters, ...options });
+export const post = (path, body, options) => call('POST', path, { body, ...options });
+
+async function session(method, body) {
+  const headers = { 'X-Console': '1', ...(body ? { 'Content-Type': 'application/json' } : {}) };
+  const response = await fetch(SESSION, { method, credentials: 'same-origin', headers, body: body && JSON.stringify(body), signal: AbortSignal.timeout(PATIENCE_MS) });
+  const answer = await response.json().catch(() => undefined);
+  if (!response.ok) throw new Refused(response.status, answer);
+  return answer;
+}
+
+/** Begins a session; the token goes into a cookie that scripts cannot read. */
+export const signIn = (token) => session('POST', { token });
+
+/** Who has signed in: `{user, level}`. */
+export const whoAmI = () => session('GET');
+
+/** Ends the session. */
+export const signOut = () => session('DELETE');
