@@ -15,3 +15,4 @@ pub mod pictures;
 pub mod reference;
 pub mod search;
 pub mod store;
+pub mod webhooks;

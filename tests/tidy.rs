@@ -5,19 +5,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms a room may import from, besides itself; ARCHITECTURE.md draws the same.
-const MAY_IMPORT: [(&str, &str); 13] = [
+const MAY_IMPORT: [(&str, &str); 14] = [
     ("domain", ""),
     ("embedded_postgres", ""),
     ("demo", ""),
     ("pictures", "domain"),
+    ("webhooks", "domain"),
     ("reference", "domain"),
     ("classify", "domain"),
     ("store", "domain"),
     ("search", "store domain"),
     ("decision", "classify reference domain"),
-    ("jobs", "decision search store pictures classify reference domain"),
-    ("http", "decision search store pictures classify reference domain console"),
-    ("app", "http jobs decision search store pictures classify reference domain demo embedded_postgres"),
+    ("jobs", "decision search store pictures webhooks classify reference domain"),
+    ("http", "decision search store pictures webhooks classify reference domain console"),
+    ("app", "http jobs decision search store pictures webhooks classify reference domain demo embedded_postgres"),
     ("main", "app"),
 ];
 

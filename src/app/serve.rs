@@ -19,12 +19,15 @@ use crate::app::{demonstration, logging, memory};
 use crate::decision::Engine;
 use crate::embedded_postgres::DataDirLock;
 use crate::http::serve::{ServeLimits, serve};
-use crate::http::{Admission, AppState, BASE_PATH, DatabaseWatch, Links, Wake, keep_metrics, operations, router};
+use crate::http::{
+    Admission, AppState, BASE_PATH, DatabaseWatch, Links, Waiting, Wake, keep_metrics, operations, router,
+};
 use crate::jobs;
 use crate::pictures::{Inspector, PictureStore};
 use crate::reference::Reference;
 use crate::search;
 use crate::store::pulse::Pulse;
+use crate::webhooks;
 
 /// The account that the first start makes, and the user of its token.
 const FIRST_ACCOUNT: &str = "demo";
@@ -79,6 +82,8 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
             database: DatabaseWatch::default(),
             links: Arc::new(Links::new(&public_url)),
             wake: Wake::default(),
+            waiting: Waiting::new(shutdown.clone()),
+            webhooks: webhooks::Sender::new(&settings.webhooks)?,
             metrics: recorder,
             metrics_apart: settings.metrics_addr.is_some(),
         };
@@ -155,6 +160,7 @@ fn start_jobs(state: &AppState, shutdown: &CancellationToken) -> JoinSet<()> {
     running.spawn(jobs::sampling::run(state.store.clone(), shutdown.clone()));
     let wake = state.wake.review.clone();
     running.spawn(jobs::review::run(state.store.clone(), wake, shutdown.clone()));
+    running.spawn(jobs::webhooks::run(state.store.clone(), state.webhooks.clone(), shutdown.clone()));
     running.spawn(jobs::housekeeping::run(state.store.clone(), state.pictures.clone(), shutdown.clone()));
     running
 }

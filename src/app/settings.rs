@@ -13,6 +13,7 @@ use crate::pictures::S3Settings;
 use crate::search;
 use crate::store;
 use crate::store::parked::Queue;
+use crate::webhooks::WebhookSettings;
 
 /// Stores merchants' products and finds the customs product class, and so the VAT rate, of each.
 #[derive(Debug, Parser)]
@@ -139,6 +140,8 @@ pub(super) struct ServeSettings {
     pub connections: ConnectionSettings,
     #[command(flatten)]
     pub admission: AdmissionSettings,
+    #[command(flatten)]
+    pub webhooks: WebhookSettings,
     #[command(flatten)]
     pub log: LogSettings,
 }

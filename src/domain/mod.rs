@@ -3,9 +3,11 @@
 //! The types of a product carry the field names of its JSON document, which is also how it is stored.
 
 pub mod access;
+pub mod addresses;
 pub mod applications;
 pub mod assignment;
 pub mod attributes;
+pub mod changes;
 pub mod countries;
 pub mod customs_codes;
 pub mod fault;

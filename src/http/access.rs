@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::HttpBody;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
-use axum::http::{Method, header};
+use axum::http::{Extensions, Method, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
@@ -47,6 +47,12 @@ pub(super) fn admin(operations: MethodRouter<AppState>) -> MethodRouter<AppState
 async fn need(level: Level, mut request: Request, next: Next) -> Response {
     request.extensions_mut().insert(Needed(level));
     next.run(request).await
+}
+
+/// The account of a request, and the level of its token.
+pub(super) fn account_and_level(extensions: &Extensions) -> Result<(i64, Level), ApiError> {
+    let holder = extensions.get::<Holder>().map(|holder| (holder.caller.account, holder.level));
+    holder.ok_or_else(|| ApiError::Internal("a route is not behind authentication".to_owned()))
 }
 
 /// Lets a request pass when it has a credential in force. Whether its level is high enough is judged where the handler

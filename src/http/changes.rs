@@ -1,45 +1,35 @@
 //! The feed of changes, and what of the plan is used.
 
+mod waiting;
+
+use std::time::{Duration, Instant};
+
 use axum::Json;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::domain::Taxonomy;
+use crate::domain::changes::{ToldChange, read_sequence, type_of_name, types, write_sequence};
 use crate::http::error::ApiError;
 use crate::http::params::Params;
-use crate::http::products::instant;
 use crate::http::state::AppState;
 use crate::store::accounts::Caller;
+use crate::store::changes::{Changes, Selection};
 
-/// A change of a product or an assignment.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ChangeAnswer {
-    /// Grows along the feed.
-    sequence: i64,
-    /// `PRODUCT_CREATED`, `PRODUCT_UPDATED`, `PRODUCT_DELETED`, or `ASSIGNMENT_` and the action of an event.
-    #[serde(rename = "type")]
-    kind: String,
-    /// The product.
-    product_id: String,
-    /// The shop of a local product.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    shop_id: Option<i64>,
-    /// The taxonomy of a changed assignment.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    taxonomy: Option<&'static str>,
-    /// The version of the product or the assignment after the change.
-    version: i64,
-    /// When.
-    timestamp: String,
-}
+pub use waiting::Waiting;
+
+/// Longest time for which an answer is held, in seconds.
+const MAX_WAIT_SECONDS: i64 = 30;
+/// The value of `after` that means the present.
+const LATEST: &str = "latest";
 
 /// Changes, oldest first.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ChangeFeed {
-    items: Vec<ChangeAnswer>,
-    /// Where to go on: the next `after`.
-    next: i64,
+    items: Vec<ToldChange>,
+    /// Where to go on: the next `after`. Always there.
+    next: String,
 }
 
 /// What of the plan is used.
@@ -59,11 +49,34 @@ pub(super) struct UsageAnswer {
     decision_precision: f64,
 }
 
+/// Reads `types` and `taxonomy`.
+fn selection(params: &Params) -> Result<Selection, ApiError> {
+    let mut selection = Selection::default();
+    if let Some(names) = params.list("types")? {
+        let named = |name: &String| {
+            type_of_name(name).ok_or_else(|| {
+                let known = types().collect::<Vec<_>>().join(", ");
+                ApiError::malformed_at("types", format!("\"{name}\" is none of {known}"))
+            })
+        };
+        selection.types = Some(names.iter().map(named).collect::<Result<_, _>>()?);
+    }
+    if let Some(name) = params.one("taxonomy")? {
+        let taxonomy = Taxonomy::from_name(&name.to_ascii_uppercase());
+        selection.taxonomy =
+            Some(taxonomy.ok_or_else(|| ApiError::malformed_at("taxonomy", "is TARIC, TARES or UKGT"))?);
+    }
+    Ok(selection)
+}
+
 #[utoipa::path(get, path = "/changes", tag = "Changes", operation_id = "listChanges",
-    description = "Changes of products and assignments in an order in which none is ever missed. Start without `after`, then go on with `next`.",
+    description = "Changes of products and assignments in an order in which none is ever missed. Start without `after` for everything, or with `after=latest` for what happens from now on, then go on with `next`, which is always there. With `wait` the answer is held until there is something.",
     params(
-        ("after" = Option<i64>, Query, minimum = 0, description = "The last sequence already seen."),
+        ("after" = Option<String>, Query, description = "The `next` or a `sequence` of an earlier answer, or `latest`."),
         ("size" = Option<i64>, Query, minimum = 1, maximum = 1000, description = "Most changes of the answer. Default 50."),
+        ("types" = Option<String>, Query, description = "Types of changes, comma-separated or repeated."),
+        ("taxonomy" = Option<String>, Query, description = "Changes of assignments of this taxonomy only."),
+        ("wait" = Option<i64>, Query, minimum = 0, maximum = 30, description = "Seconds to wait for a change when there is none yet."),
     ),
     responses((status = 200, description = "Changes, oldest first.", body = ChangeFeed)))]
 pub(super) async fn list(
@@ -71,23 +84,56 @@ pub(super) async fn list(
     caller: Caller,
     params: Params,
 ) -> Result<Json<ChangeFeed>, ApiError> {
-    let after = params.integer("after", 0, i64::MAX)?.unwrap_or(0);
     let size = params.size()?;
-    let changes = state.store.changes(caller.account, after, size).await?;
-    let next = changes.last().map_or(after, |change| change.sequence);
-    let items = changes.into_iter().map(|change| ChangeAnswer {
-        sequence: change.sequence,
-        kind: match change.taxonomy() {
-            Some(_) => format!("ASSIGNMENT_{}", change.action),
-            None => change.action.clone(),
-        },
-        shop_id: (change.shop_id > 0).then_some(change.shop_id),
-        taxonomy: change.taxonomy().map(|taxonomy| taxonomy.name()),
-        version: change.version,
-        timestamp: instant(change.happened_at),
-        product_id: change.product_id,
-    });
-    Ok(Json(ChangeFeed { items: items.collect(), next }))
+    let selection = selection(&params)?;
+    let wait = params.integer("wait", 0, MAX_WAIT_SECONDS)?.unwrap_or(0);
+    let after = match params.one("after")? {
+        None => 0,
+        Some(text) if text.eq_ignore_ascii_case(LATEST) => state.store.latest_change().await?,
+        Some(text) => read_sequence(text).ok_or_else(|| {
+            ApiError::malformed_at("after", "is latest, or the next or a sequence of an earlier answer, as it stands")
+        })?,
+    };
+    let until = Instant::now() + Duration::from_secs(wait.unsigned_abs());
+    let changes = wait_for(&state, &caller, after, size, &selection, until).await?;
+    let items = changes.items.iter().map(|change| change.told()).collect();
+    Ok(Json(ChangeFeed { items, next: write_sequence(changes.next) }))
+}
+
+/// Looks for changes until there is one or the time is over.
+async fn wait_for(
+    state: &AppState,
+    caller: &Caller,
+    mut after: i64,
+    size: usize,
+    selection: &Selection,
+    until: Instant,
+) -> Result<Changes, ApiError> {
+    let mut place = None;
+    loop {
+        let changes = state.store.changes(caller.account, after, size, selection).await?;
+        let left = until.saturating_duration_since(Instant::now());
+        if !changes.items.is_empty() || left.is_zero() || state.waiting.is_over() {
+            return Ok(changes);
+        }
+        after = changes.next;
+        if !changes.at_end {
+            continue;
+        }
+        let place = match &mut place {
+            Some(place) => place,
+            none => none.insert(
+                state
+                    .waiting
+                    .take(caller.account)
+                    .ok_or(ApiError::Unavailable("too many requests wait for changes"))?,
+            ),
+        };
+        tokio::select! {
+            () = state.waiting.over() => {}
+            () = tokio::time::sleep(place.pause().min(left)) => {}
+        }
+    }
 }
 
 #[utoipa::path(get, path = "/usage", tag = "Changes", operation_id = "getUsage",

@@ -1,5 +1,6 @@
 //! The error table: every error that a client can see, in one place.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use axum::Json;
@@ -7,7 +8,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{SecondsFormat, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::domain::Fault;
@@ -52,6 +53,10 @@ pub enum ApiError {
     LimitExceeded(String, Duration),
     /// Beyond the account's rate; how long until the count begins anew.
     RateLimited(Duration),
+    /// With an idempotency key that another request had.
+    KeyReused,
+    /// With an idempotency key whose request still runs.
+    KeyInUse,
     /// A search that took longer than its deadline.
     SearchTooSlow,
     /// A search without a search engine.
@@ -65,15 +70,15 @@ pub enum ApiError {
 }
 
 /// The body of every error.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ErrorBody {
     /// The HTTP status by name.
     #[schema(example = "UNPROCESSABLE_ENTITY")]
-    pub status: &'static str,
+    pub status: Cow<'static, str>,
     /// The kind of error.
     #[schema(example = "INVALID_DATA_EXCEPTION")]
-    pub code: &'static str,
+    pub code: Cow<'static, str>,
     /// What is wrong, in words.
     pub message: String,
     /// What to do about it.
@@ -89,13 +94,25 @@ pub(super) struct ErrorBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub current_version: Option<i64>,
     /// Every failing item.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub errors: Vec<Fault>,
 }
 
 /// An error on its way out; the outermost layer adds the path and the id of the request.
 #[derive(Clone, Debug)]
 pub(super) struct Pending(ErrorBody);
+
+impl Pending {
+    /// The error as it can be kept.
+    pub(super) fn written(&self) -> Vec<u8> {
+        serde_json::to_vec(&self.0).unwrap_or_default()
+    }
+
+    /// An error that was kept.
+    pub(super) fn read(written: &[u8]) -> Option<Pending> {
+        serde_json::from_slice(written).ok().map(Pending)
+    }
+}
 
 impl ApiError {
     /// Malformed as a whole.
@@ -128,6 +145,8 @@ impl ApiError {
             }
             ApiError::LimitExceeded(..) => (StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS", "LIMIT_EXCEEDED"),
             ApiError::RateLimited(_) => (StatusCode::TOO_MANY_REQUESTS, "TOO_MANY_REQUESTS", "RATE_LIMITED"),
+            ApiError::KeyReused => (StatusCode::UNPROCESSABLE_ENTITY, "UNPROCESSABLE_ENTITY", "IDEMPOTENCY_KEY_REUSED"),
+            ApiError::KeyInUse => (StatusCode::CONFLICT, "CONFLICT", "IDEMPOTENCY_KEY_IN_USE"),
             ApiError::SearchTooSlow => (StatusCode::SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", "SearchTooSlow"),
             ApiError::SearchUnavailable => {
                 (StatusCode::SERVICE_UNAVAILABLE, "SERVICE_UNAVAILABLE", "SearchUnavailable")
@@ -154,8 +173,8 @@ impl ApiError {
     fn body(self) -> ErrorBody {
         let (_, status, code) = self.table();
         let mut body = ErrorBody {
-            status,
-            code,
+            status: status.into(),
+            code: code.into(),
             message: String::new(),
             detail: None,
             timestamp: Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true),
@@ -185,6 +204,14 @@ impl ApiError {
             ApiError::RateLimited(wait) => {
                 body.message = "this account sends more than its rate allows".to_owned();
                 body.detail = Some(format!("The count begins anew in {} seconds.", wait.as_secs()));
+            }
+            ApiError::KeyReused => {
+                body.message = "another request was sent with this Idempotency-Key".to_owned();
+                body.detail = Some("Send each request with a key of its own.".to_owned());
+            }
+            ApiError::KeyInUse => {
+                body.message = "the request with this Idempotency-Key is still being done".to_owned();
+                body.detail = Some("Ask again in a moment.".to_owned());
             }
             ApiError::SearchTooSlow => {
                 body.message = "the search took too long".to_owned();
@@ -278,7 +305,7 @@ impl IntoResponse for ApiError {
         let mut response = status.into_response();
         let retry_after = match &self {
             ApiError::LimitExceeded(_, wait) | ApiError::RateLimited(wait) => Some(*wait),
-            ApiError::Unavailable(_) => Some(RETRY_AFTER),
+            ApiError::Unavailable(_) | ApiError::KeyInUse => Some(RETRY_AFTER),
             ApiError::SearchTooSlow | ApiError::SearchUnavailable | ApiError::NotReady(_) => Some(SEARCH_RETRY_AFTER),
             _ => None,
         };
@@ -353,6 +380,8 @@ mod tests {
             (ApiError::Unprocessable(text(), vec![]), "422 UNPROCESSABLE_ENTITY INVALID_DATA_EXCEPTION"),
             (ApiError::LimitExceeded(text(), wait), "429 TOO_MANY_REQUESTS LIMIT_EXCEEDED"),
             (ApiError::RateLimited(wait), "429 TOO_MANY_REQUESTS RATE_LIMITED"),
+            (ApiError::KeyReused, "422 UNPROCESSABLE_ENTITY IDEMPOTENCY_KEY_REUSED"),
+            (ApiError::KeyInUse, "409 CONFLICT IDEMPOTENCY_KEY_IN_USE"),
             (ApiError::Internal(text()), "500 INTERNAL_SERVER_ERROR InternalError"),
             (ApiError::Unavailable(""), "503 SERVICE_UNAVAILABLE ServiceUnavailable"),
             (ApiError::SearchTooSlow, "503 SERVICE_UNAVAILABLE SearchTooSlow"),
@@ -361,7 +390,7 @@ mod tests {
             let (status, name, code) = error.table();
             assert_eq!(format!("{} {name} {code}", status.as_u16()), row);
             let retries = error.into_response().headers().contains_key(header::RETRY_AFTER);
-            assert_eq!(retries, matches!(status.as_u16(), 429 | 503), "{row}");
+            assert_eq!(retries, matches!(status.as_u16(), 429 | 503) || code == "IDEMPOTENCY_KEY_IN_USE", "{row}");
         }
     }
 

@@ -15,6 +15,7 @@ mod classifications;
 mod console;
 mod error;
 mod health;
+mod idempotency;
 mod labels;
 mod layers;
 mod links;
@@ -26,6 +27,7 @@ pub mod serve;
 mod state;
 mod taxonomies;
 mod watch;
+mod webhooks;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
@@ -36,6 +38,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 
 pub use admission::{Admission, AdmissionSettings};
+pub use changes::Waiting;
 pub use error::ApiError;
 pub use health::keep_metrics;
 pub use links::{BASE_PATH, Links};
@@ -70,7 +73,11 @@ pub fn router(state: AppState) -> Router {
         .route("/product-classes/{taxonomy}", get(taxonomies::product_classes))
         .route("/changes", get(changes::list))
         .route("/usage", get(changes::usage))
+        .route("/webhooks", admin(get(webhooks::list).post(webhooks::create)))
+        .route("/webhooks/{webhookId}", admin(get(webhooks::read).patch(webhooks::update).delete(webhooks::delete)))
+        .route("/webhooks/{webhookId}/deliveries", admin(get(webhooks::deliveries)))
         .fallback(nothing)
+        .layer(from_fn_with_state(state.clone(), idempotency::once))
         .layer(from_fn(params::only_known))
         .layer(DefaultBodyLimit::max(body::PRODUCTS_MIB << 20))
         .layer(from_fn_with_state(state.clone(), access::authenticate))

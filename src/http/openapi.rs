@@ -16,11 +16,12 @@ use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, RefOr, Required,
 use utoipa_swagger_ui::SwaggerUi;
 
 use crate::http::error::ErrorBody;
+use crate::http::idempotency::MAX_KEY_CHARACTERS;
 use crate::http::links::BASE_PATH;
 use crate::http::state::AppState;
 use crate::http::{
     actions, assignment_counts, assignments, attributes, bulk_actions, changes, classifications, health, labels,
-    pictures, products, taxonomies,
+    pictures, products, taxonomies, webhooks,
 };
 
 const GLOBAL: &str = "/products/global";
@@ -68,6 +69,12 @@ const TOKEN: &str = "accessToken";
         taxonomies::product_classes,
         changes::list,
         changes::usage,
+        webhooks::create,
+        webhooks::list,
+        webhooks::read,
+        webhooks::update,
+        webhooks::delete,
+        webhooks::deliveries,
     )
 )]
 struct Api;
@@ -91,6 +98,9 @@ pub(super) fn document() -> &'static Document {
         for (path, item) in &mut api.paths.paths {
             for (method, operation) in operations(item) {
                 add_errors(operation, errors(method, path));
+                if method != "GET" {
+                    operation.parameters.get_or_insert_default().push(idempotency_key());
+                }
                 operation.security = Some(vec![SecurityRequirement::new(TOKEN, Vec::<String>::new())]);
             }
         }
@@ -178,6 +188,25 @@ fn shop_id() -> Parameter {
         .build()
 }
 
+/// The header with which a request is done once.
+fn idempotency_key() -> Parameter {
+    let schema = ObjectBuilder::new()
+        .schema_type(SchemaType::Type(Type::String))
+        .min_length(Some(1))
+        .max_length(Some(MAX_KEY_CHARACTERS))
+        .build();
+    let description = "For 24 hours the same key with the same request gets the first answer, with \
+        `Idempotency-Replayed: true`, and changes nothing. With another request it is 422 IDEMPOTENCY_KEY_REUSED, and \
+        while the first still runs 409 IDEMPOTENCY_KEY_IN_USE.";
+    ParameterBuilder::new()
+        .name("Idempotency-Key")
+        .parameter_in(ParameterIn::Header)
+        .required(Required::False)
+        .description(Some(description))
+        .schema(Some(schema))
+        .build()
+}
+
 /// The statuses of errors that an operation below the base path can have.
 fn errors(method: &str, path: &str) -> Vec<u16> {
     let mut statuses = vec![400, 401, 403, 405, 408, 429, 500, 503];
@@ -190,7 +219,7 @@ fn errors(method: &str, path: &str) -> Vec<u16> {
     if method != "GET" && method != "DELETE" || path == "/assignments" && method == "DELETE" {
         statuses.extend([413, 415]);
     }
-    if !reads {
+    if method != "GET" {
         statuses.push(409);
     }
     if method != "GET" {

@@ -6,13 +6,13 @@ use axum::Json;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use chrono::{DateTime, SecondsFormat, Utc};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::domain::applications::ApplicationIssue;
+pub(super) use crate::domain::changes::instant;
 use crate::domain::filter::Criteria;
 use crate::domain::product::{CustomsCodes, Details, LanguageAttributes, Product};
 use crate::domain::{Fault, ShopId, merge_patch};
@@ -130,11 +130,6 @@ impl Detail {
             Some(_) => Err(ApiError::malformed_at("detail", "is Small, Medium or Large")),
         }
     }
-}
-
-/// An instant as answers write it.
-pub(super) fn instant(at: DateTime<Utc>) -> String {
-    at.to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
 impl ProductAnswer {

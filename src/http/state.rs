@@ -8,11 +8,13 @@ use tokio::sync::Notify;
 
 use crate::decision::Engine;
 use crate::http::admission::Admission;
+use crate::http::changes::Waiting;
 use crate::http::links::Links;
 use crate::http::watch::DatabaseWatch;
 use crate::pictures::{Inspector, PictureStore};
 use crate::search;
 use crate::store::Store;
+use crate::webhooks;
 
 /// Wakes the jobs of this service, so that they need not look often for work.
 #[derive(Clone, Default)]
@@ -48,6 +50,10 @@ pub struct AppState {
     pub links: Arc<Links>,
     /// Wakes the jobs.
     pub wake: Wake,
+    /// Requests that wait for changes.
+    pub waiting: Waiting,
+    /// Judges the addresses of webhooks.
+    pub webhooks: webhooks::Sender,
     /// What `/metrics` shows.
     pub metrics: PrometheusHandle,
     /// Whether metrics are served at an address of their own, and not beside the interface.

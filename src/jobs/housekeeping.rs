@@ -25,6 +25,9 @@ pub async fn run(store: Store, pictures: Arc<PictureStore>, shutdown: Cancellati
         if let Err(error) = remove_orphans(&store, &pictures, &shutdown).await {
             tracing::warn!(%error, "orphaned pictures stay for now");
         }
+        if let Err(error) = store.forget_old_keys().await {
+            tracing::warn!(%error, "old idempotency keys stay for now");
+        }
     }
 }
 

@@ -5,6 +5,7 @@ pub mod housekeeping;
 pub mod projection;
 pub mod review;
 pub mod sampling;
+pub mod webhooks;
 
 use std::time::Duration;
 

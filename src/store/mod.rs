@@ -10,6 +10,7 @@ pub mod auto_queue;
 pub mod changes;
 mod details;
 mod fairness;
+pub mod idempotency;
 pub mod journal;
 pub mod labels;
 pub mod lengths;
@@ -21,14 +22,17 @@ pub mod pulse;
 pub mod quota;
 pub mod search;
 pub mod settings;
+pub mod tx;
+pub mod webhooks;
 
 use std::time::Duration;
 
-use sqlx::{PgPool, Postgres, Transaction};
+use sqlx::PgPool;
 
 use crate::domain::Fault;
 
 pub use settings::Settings;
+pub use tx::Tx;
 
 /// How often a transaction that lost a deadlock or a race is tried again.
 pub const MAX_ATTEMPTS: u32 = 5;
@@ -42,9 +46,6 @@ const MIGRATION_LOCK: i64 = 0x7661_7463_6d69_6772;
 
 /// The schema's migrations, compiled in.
 pub static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!();
-
-/// A transaction on the database.
-pub type Tx = Transaction<'static, Postgres>;
 
 /// Why the store did not do what was asked; nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -190,11 +191,12 @@ impl Store {
     /// Begins a transaction, on another connection where one turns out to be broken: after a restart of the database
     /// all of them are, and nothing has been asked of it yet.
     async fn begin(&self) -> Result<Tx, StoreError> {
+        tx::finish_earlier().await?;
         let mut broken = 0;
         loop {
             match self.pool.begin().await {
                 Err(sqlx::Error::Io(_)) if broken < MAX_BROKEN_CONNECTIONS => broken += 1,
-                begun => return Ok(begun?),
+                begun => return Ok(Tx::new(begun?)),
             }
         }
     }

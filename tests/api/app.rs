@@ -14,13 +14,16 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use vat_classification::decision::Engine;
 use vat_classification::domain::access::{Level, Plan, TOKEN_RANDOM_BYTES, hash_token, write_token};
-use vat_classification::http::{Admission, AdmissionSettings, AppState, BASE_PATH, DatabaseWatch, Links, Wake, router};
+use vat_classification::http::{
+    Admission, AdmissionSettings, AppState, BASE_PATH, DatabaseWatch, Links, Waiting, Wake, router,
+};
 use vat_classification::jobs::{auto_assignment, projection};
 use vat_classification::pictures::{Inspector, PictureStore, S3Settings};
 use vat_classification::reference::Reference;
 use vat_classification::search;
 use vat_classification::store::Store;
 use vat_classification::store::accounts::{Caller, Credential};
+use vat_classification::webhooks::{Sender, WebhookSettings};
 
 use crate::support::{TestDatabase, database};
 
@@ -48,6 +51,8 @@ pub(crate) struct App {
     pub(crate) token: String,
     /// What the service knows of its database.
     pub(crate) watch: DatabaseWatch,
+    /// Cancelled when the service stops.
+    pub(crate) stopping: CancellationToken,
     router: Router,
     _database: TestDatabase,
     _files: tempfile::TempDir,
@@ -90,6 +95,15 @@ impl App {
     }
 
     pub(crate) async fn with(plan: Plan, admission: AdmissionSettings) -> App {
+        App::with_all(plan, admission, &WebhookSettings { webhooks_allow_private: true }).await
+    }
+
+    /// A service whose webhooks go where these settings let them.
+    pub(crate) async fn with_webhooks(webhooks: WebhookSettings) -> App {
+        App::with_all(Plan::Unlimited, AdmissionSettings::default(), &webhooks).await
+    }
+
+    async fn with_all(plan: Plan, admission: AdmissionSettings, webhooks: &WebhookSettings) -> App {
         let database = database().await;
         let store = Store::connect(&database.url).await.expect("a connection");
         let files = tempfile::tempdir().expect("a directory");
@@ -104,6 +118,7 @@ impl App {
             pictures_s3_secret_access_key: None,
         };
         let watch = DatabaseWatch::default();
+        let stopping = CancellationToken::new();
         let state = AppState {
             store: store.clone(),
             engine: ENGINE.clone(),
@@ -115,6 +130,8 @@ impl App {
             database: watch.clone(),
             links: Arc::new(Links::new(PUBLIC_URL)),
             wake: Wake::default(),
+            waiting: Waiting::new(stopping.clone()),
+            webhooks: Sender::new(webhooks).expect("a sender"),
             metrics: PrometheusBuilder::new().build_recorder().handle(),
             metrics_apart: false,
         };
@@ -126,6 +143,7 @@ impl App {
             search,
             token: String::new(),
             watch,
+            stopping,
             router,
             _database: database,
             _files: files,

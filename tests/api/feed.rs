@@ -8,6 +8,7 @@ use futures::future::join_all;
 use vat_classification::domain::access::Plan;
 use vat_classification::domain::{Product, ShopId};
 use vat_classification::store::accounts::Caller;
+use vat_classification::store::changes::Selection;
 use vat_classification::store::products::{Asked, NewProduct};
 
 use crate::app::App;
@@ -37,11 +38,12 @@ async fn a_reader_that_polls_while_many_write_misses_no_event_and_sees_none_twic
         running.fetch_sub(1, Ordering::SeqCst);
     };
     let written = WRITERS * TRANSACTIONS * PRODUCTS * EVENTS;
+    let selection = Selection::default();
     let reader = async {
         let (mut seen, mut after, mut progress) = (Vec::new(), 0, Instant::now());
         loop {
             let finished = running.load(Ordering::SeqCst) == 0;
-            let page = app.store.changes(caller.account, after, 1_000).await.expect("a page");
+            let page = app.store.changes(caller.account, after, 1_000, &selection).await.expect("a page").items;
             match page.last() {
                 Some(last) => (after, progress) = (last.sequence, Instant::now()),
                 // What other databases of the server are at may hold the end back for a while.

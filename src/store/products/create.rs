@@ -15,7 +15,7 @@ use crate::store::products::change::{Change, change_products};
 use crate::store::products::write::{
     Asked, Columns, Current, NewProduct, has_attributes, lock_products, product_faults,
 };
-use crate::store::{Store, StoreError, attributes, quota, with_retries};
+use crate::store::{Store, StoreError, attributes, quota, tx, with_retries};
 
 /// Entries that the creation of a product makes in the journal: its own and one for each assignment.
 pub(super) const ENTRIES_OF_CREATION: usize = 4;
@@ -94,7 +94,8 @@ impl Store {
         }
         let creation = Creation { caller, shop, products, columns: &columns, asked: &asked.applications };
         // What is right, new and not limited needs nothing looked up before it is stored.
-        if faults.is_empty() && !relies && !update_if_exists && caller.plan == Plan::Unlimited {
+        let at_once = !relies && !update_if_exists && caller.plan == Plan::Unlimited && !tx::is_held();
+        if faults.is_empty() && at_once {
             match creation.insert(self.pool(), |_| true, products.len()).await {
                 Err(error) if error.is_transient() => {}
                 done => return done.map(drop),

@@ -1,0 +1,263 @@
+//! Requests with an Idempotency-Key are done once.
+
+use axum::body::Body;
+use axum::http::{Request, header};
+use futures::future::join_all;
+use serde_json::{Value, json};
+use uuid::Uuid;
+use vat_classification::domain::access::{Level, Plan};
+use vat_classification::http::BASE_PATH;
+
+use crate::app::{Answer, App, action_body, german};
+
+const GLOBAL: &str = "/products/global";
+
+async fn keyed(app: &App, token: &str, key: &str, method: &str, path: &str, body: &str) -> Answer {
+    let request = Request::builder()
+        .method(method)
+        .uri(format!("{BASE_PATH}{path}"))
+        .header(header::AUTHORIZATION, format!("Bearer {token}"))
+        .header(header::CONTENT_TYPE, "application/json")
+        .header("Idempotency-Key", key);
+    app.send(request.body(Body::from(body.to_owned())).expect("a request")).await
+}
+
+fn replayed(answer: &Answer) -> bool {
+    answer.headers.get("idempotency-replayed").is_some_and(|value| value == "true")
+}
+
+/// The answer without what is of its own at every time.
+fn content(answer: &Answer) -> (u16, Value) {
+    let mut body = answer.body.clone();
+    if let Some(fields) = body.as_object_mut() {
+        fields.remove("instance");
+    }
+    (answer.status, body)
+}
+
+#[tokio::test]
+async fn a_repetition_gets_the_first_answer_and_changes_nothing() {
+    let app = App::start().await;
+    app.post("/assignments/assignment-labels", json!({"label": "l", "color": "#112233"})).await.expect(201);
+    let mut uuid = Value::Null;
+    let requests = [
+        ("POST", GLOBAL.to_owned(), json!({"p": german("Kaffee"), "q": german("Tee")}), 201),
+        ("PATCH", format!("{GLOBAL}?productId=p&currentVersion=1"), json!({"shopIds": [3]}), 200),
+        ("PUT", format!("{GLOBAL}?productId=p&currentVersion=2"), german("Saft"), 200),
+        ("PUT", format!("{GLOBAL}?productId=new&currentVersion=0"), german("neu"), 201),
+        ("PUT", format!("{GLOBAL}?productId=p&currentVersion=2"), german("Wein"), 409),
+        ("PUT", format!("{GLOBAL}?productId=none&currentVersion=2"), german("Wein"), 404),
+        ("POST", GLOBAL.to_owned(), json!({"p": german("x")}), 422),
+        ("POST", GLOBAL.to_owned(), json!({"p": {"unknown": 1}}), 400),
+        ("PATCH", "/assignments/TARIC?assignmentAction=REJECT".to_owned(), action_body(&[("p", 0)]), 200),
+        ("PATCH", "/assignments/UKGT?assignmentAction=REJECT".to_owned(), action_body(&[("p", 7)]), 409),
+        ("POST", "/assignments/auto-assignment".to_owned(), json!({"products": [{"productId": "q"}]}), 200),
+        ("PUT", "/assignments".to_owned(), json!({"assignmentUuids": ["UUID"], "labels": ["l"]}), 200),
+        ("DELETE", "/assignments".to_owned(), json!({"assignmentUuids": ["UUID"], "labels": ["l"]}), 200),
+        (
+            "POST",
+            "/products/merchant-product-attributes".to_owned(),
+            json!({"fieldName": "f", "objectType": "Text"}),
+            201,
+        ),
+        ("POST", "/assignments/assignment-labels".to_owned(), json!({"label": "new", "color": "#112233"}), 201),
+        ("DELETE", format!("{GLOBAL}?productId=q&currentVersion=1"), Value::Null, 204),
+    ];
+    for (at, (method, path, body, status)) in requests.iter().enumerate() {
+        if at == 1 {
+            uuid = app.assignment("TARIC", "q").await["assignmentUuid"].clone();
+        }
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let body = body.replace("UUID", uuid.as_str().unwrap_or_default());
+        let key = format!("key {at}");
+        let first = keyed(&app, &app.token, &key, method, path, &body).await;
+        assert_eq!(first.status, *status, "{method} {path}: {}", first.body);
+        assert!(!replayed(&first));
+        let states = async || {
+            let rows: Vec<(String,)> = sqlx::query_as(
+                "select jsonb_agg(p order by product_key)::text from products p
+                 union all select jsonb_agg(j order by sequence)::text from journal j
+                 union all select jsonb_agg(a order by assignment_uuid)::text from assignments a
+                 union all select coalesce(jsonb_agg(u order by month, shard), '[]')::text from usage u",
+            )
+            .fetch_all(app.store.pool())
+            .await
+            .expect("rows");
+            rows
+        };
+        let before = states().await;
+        let again = keyed(&app, &app.token, &key, method, path, &body).await;
+        assert_eq!(content(&again), content(&first), "{method} {path}");
+        assert_eq!(again.headers.get(header::CONTENT_TYPE), first.headers.get(header::CONTENT_TYPE), "{method} {path}");
+        assert!(replayed(&again), "{method} {path}");
+        assert_eq!(states().await, before, "{method} {path}");
+    }
+    assert_eq!(app.get(&format!("{GLOBAL}/p")).await.body["version"], 3);
+}
+
+#[tokio::test]
+async fn another_request_with_the_key_is_refused() {
+    let app = App::start().await;
+    let body = json!({"p": german("Kaffee")}).to_string();
+    keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await.expect(201);
+    for (method, path, body) in [
+        ("POST", GLOBAL, json!({"p": german("Tee")}).to_string()),
+        ("POST", GLOBAL, format!("{body} ")),
+        ("POST", "/products/global?updateIfExists=true", body.clone()),
+        ("POST", "/shops/1/products/local", body.clone()),
+        ("PUT", "/products/global?productId=p&currentVersion=1", german("Tee").to_string()),
+        ("DELETE", "/products/global?productId=p&currentVersion=1", String::new()),
+    ] {
+        let refused = keyed(&app, &app.token, "k", method, path, &body).await.expect(422);
+        assert_eq!(refused.body["code"], "IDEMPOTENCY_KEY_REUSED", "{method} {path}");
+    }
+    assert_eq!(app.get(&format!("{GLOBAL}/p")).await.body["version"], 1);
+    // A key says nothing of requests that only read, nor of those of another account.
+    keyed(&app, &app.token, "k", "GET", "/products/global/p", "").await.expect(200);
+    app.store.create_account("other", Plan::Unlimited).await.expect("an account");
+    let other = app.token("other", "eve", Level::Admin).await;
+    assert!(!replayed(&keyed(&app, &other, "k", "POST", GLOBAL, &body).await.expect(201)));
+}
+
+#[tokio::test]
+async fn a_key_is_one_header_of_1_to_255_characters() {
+    let app = App::start().await;
+    for bad in ["", &"k".repeat(256)] {
+        keyed(&app, &app.token, bad, "POST", GLOBAL, "{}").await.expect(400);
+    }
+    keyed(&app, &app.token, &"k".repeat(255), "POST", GLOBAL, &json!({"p": german("x")}).to_string()).await.expect(201);
+    let twice = Request::post(format!("{BASE_PATH}{GLOBAL}"))
+        .header(header::AUTHORIZATION, format!("Bearer {}", app.token))
+        .header(header::CONTENT_TYPE, "application/json")
+        .header("Idempotency-Key", "a")
+        .header("Idempotency-Key", "b");
+    app.send(twice.body(Body::from("{}")).expect("a request")).await.expect(400);
+}
+
+#[tokio::test]
+async fn of_many_at_once_one_is_done_and_the_others_are_told_so() {
+    let app = App::start().await;
+    let body = json!({"p": german("Kaffee")}).to_string();
+    let answers = join_all((0..16).map(|_| keyed(&app, &app.token, "k", "POST", GLOBAL, &body))).await;
+    let done = answers.iter().filter(|answer| answer.status == 201 && !replayed(answer)).count();
+    assert_eq!(done, 1);
+    for answer in &answers {
+        let in_use = answer.status == 409 && answer.body["code"] == "IDEMPOTENCY_KEY_IN_USE";
+        assert!(answer.status == 201 || in_use, "{}", answer.body);
+    }
+}
+
+#[tokio::test]
+async fn a_key_taken_by_a_service_that_died_is_in_use_until_its_lease_ends() {
+    let app = App::start().await;
+    let body = json!({"p": german("Kaffee")}).to_string();
+    sqlx::query(
+        "insert into idempotency_keys (account_id, level, key, attempt, leased_until)
+         select account_id, 'ADMIN', 'k', $1, now() + interval '1 hour' from accounts",
+    )
+    .bind(Uuid::new_v4())
+    .execute(app.store.pool())
+    .await
+    .expect("a row");
+    keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await.expect(409);
+    sqlx::query("update idempotency_keys set leased_until = now()").execute(app.store.pool()).await.expect("an update");
+    assert!(!replayed(&keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await.expect(201)));
+    assert!(replayed(&keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await.expect(201)));
+}
+
+#[tokio::test]
+async fn a_crash_before_the_answer_leaves_neither_the_change_nor_the_answer() {
+    let app = App::start().await;
+    let body = json!({"p": german("Kaffee")}).to_string();
+    // The moment at which the answer is stored fails, with all that was done before it.
+    sqlx::raw_sql(
+        "create function crash() returns trigger language plpgsql as $$ begin raise exception 'crash'; end $$;
+         create trigger crash before update on idempotency_keys for each row when (new.status is not null)
+             execute function crash();",
+    )
+    .execute(app.store.pool())
+    .await
+    .expect("a trigger");
+    let failed = keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await;
+    assert!(failed.status >= 500, "{}", failed.body);
+    app.get(&format!("{GLOBAL}/p")).await.expect(404);
+    sqlx::raw_sql("drop trigger crash on idempotency_keys").execute(app.store.pool()).await.expect("no trigger");
+    assert!(!replayed(&keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await.expect(201)));
+    assert_eq!(app.get(&format!("{GLOBAL}/p")).await.expect(200).body["version"], 1);
+}
+
+#[tokio::test]
+async fn a_request_whose_client_went_away_is_done_all_the_same() {
+    let app = App::start().await;
+    let body = json!({"p": german("Kaffee")}).to_string();
+    let mut lock = app.store.pool().begin().await.expect("a transaction");
+    sqlx::query("lock table products in exclusive mode").execute(&mut *lock).await.expect("a lock");
+    {
+        // The client gives up while the request waits for the lock.
+        let mut request = Box::pin(keyed(&app, &app.token, "k", "POST", GLOBAL, &body));
+        let waiting = async {
+            loop {
+                let waits: bool = sqlx::query_scalar(
+                    "select exists (select from pg_locks where relation = 'products'::regclass and not granted
+                        and database = (select oid from pg_database where datname = current_database()))",
+                )
+                .fetch_one(app.store.pool())
+                .await
+                .expect("a look");
+                if waits {
+                    break;
+                }
+            }
+        };
+        tokio::select! {
+            answer = &mut request => panic!("answered {}", answer.status),
+            () = waiting => {}
+        }
+    }
+    keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await.expect(409);
+    lock.commit().await.expect("no lock");
+    let mut answer = keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await;
+    while answer.status == 409 {
+        answer = keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await;
+    }
+    assert!(replayed(&answer.expect(201)));
+}
+
+#[tokio::test]
+async fn keys_are_forgotten_after_a_day_and_an_account_keeps_so_many() {
+    let app = App::start().await;
+    let body = json!({"p": german("Kaffee")}).to_string();
+    keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await.expect(201);
+    let age = |hours: i32| {
+        sqlx::query("update idempotency_keys set created_at = now() - make_interval(hours => $1)").bind(hours)
+    };
+    age(23).execute(app.store.pool()).await.expect("an update");
+    app.store.forget_old_keys().await.expect("housekeeping");
+    assert!(replayed(&keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await.expect(201)));
+    age(25).execute(app.store.pool()).await.expect("an update");
+    keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await.expect(422);
+    age(25).execute(app.store.pool()).await.expect("an update");
+    app.store.forget_old_keys().await.expect("housekeeping");
+    let left: i64 =
+        sqlx::query_scalar("select count(*) from idempotency_keys").fetch_one(app.store.pool()).await.expect("a count");
+    assert_eq!(left, 0);
+
+    sqlx::query("insert into idempotency_usage select account_id, 1000000000, 0 from accounts")
+        .execute(app.store.pool())
+        .await
+        .expect("a row");
+    let refused = keyed(&app, &app.token, "k2", "POST", GLOBAL, &body).await;
+    assert!(matches!(refused.status, 429 | 503), "{}", refused.body);
+    assert!(refused.headers.contains_key(header::RETRY_AFTER));
+    app.store.forget_old_keys().await.expect("housekeeping");
+    keyed(&app, &app.token, "k2", "POST", GLOBAL, &body).await.expect(422);
+}
+
+#[tokio::test]
+async fn a_lower_level_does_not_get_the_answer_of_a_higher_one() {
+    let app = App::start().await;
+    let reader = app.token("shop", "rita", Level::Read).await;
+    let body = json!({"p": german("Kaffee")}).to_string();
+    keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await.expect(201);
+    keyed(&app, &reader, "k", "POST", GLOBAL, &body).await.expect(403);
+}
