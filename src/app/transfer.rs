@@ -198,7 +198,7 @@ async fn write(
     for (shop, _) in shops {
         let mut position = Position::Start;
         loop {
-            let ProductPage { page, ends } = store.products(caller.account, shop, None, &position, BATCH).await?;
+            let ProductPage { page, ends } = store.products(caller.account, shop, None, None, &position, BATCH).await?;
             let Some((_, last)) = ends else { break };
             position = Position::After(last);
             let ids: Vec<String> = page.items.iter().map(|record| record.product_id.clone()).collect();

@@ -5,6 +5,7 @@
 //! values, which can take a hundred times what was sent, is made of merge patches only, which are small.
 
 mod integers;
+mod misfits;
 mod scan;
 
 use axum::body::Body;
@@ -231,18 +232,34 @@ pub(super) fn shape_with_nulls<T: DeserializeOwned>(value: Value, place: &str) -
     fit(value, place)
 }
 
+/// Everything about a part of a document that does not fit a type, of which something is known not to.
+pub(super) fn misfits_of<T: DeserializeOwned>(part: Part<'_>) -> Vec<Fault> {
+    let value = serde_json::from_str(part.text).unwrap_or_default();
+    misfits::misfits::<T>(value, "", false)
+}
+
+/// Everything about a value that does not fit a type; none when it fits. Null has a meaning in it.
+pub(super) fn misfits_with_nulls<T: DeserializeOwned>(value: Value) -> Vec<Fault> {
+    misfits::misfits::<T>(value, "", true)
+}
+
+/// What is said of a null where none is meant.
+const NO_NULL: &str = "null is not allowed here; leave the field out";
+
 fn no_null(place: &str, path: &str) -> Fault {
-    Fault::at(join(place, path), "MALFORMED", "null is not allowed here; leave the field out")
+    Fault::at(join(place, path), "MALFORMED", NO_NULL)
+}
+
+/// An error of serde in words. The path says better where it is, and lines are counted from the beginning of a part.
+fn words(error: &impl std::fmt::Display) -> String {
+    error.to_string().split(" at line ").next().unwrap_or_default().to_owned()
 }
 
 fn fit<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D, place: &str) -> Result<T, Fault> {
     serde_path_to_error::deserialize(Integers(deserializer)).map_err(|error| {
         let path = error.path().to_string();
         let path = if path == "." { String::new() } else { path.replace(".?", "") };
-        let message = error.inner().to_string();
-        // The path says it better, and lines are counted from the beginning of a part.
-        let message = message.split(" at line ").next().unwrap_or_default();
-        Fault::at(join(place, &path), "MALFORMED", message)
+        Fault::at(join(place, &path), "MALFORMED", words(error.inner()))
     })
 }
 

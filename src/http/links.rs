@@ -60,7 +60,7 @@ impl Links {
     }
 }
 
-fn products_path(shop: ShopId) -> String {
+pub(super) fn products_path(shop: ShopId) -> String {
     match shop.number() {
         None => "/products/global".to_owned(),
         Some(shop) => format!("/shops/{shop}/products/local"),
@@ -102,7 +102,12 @@ enum Cursor<K> {
 
 /// The position that the parameter `cursor` names.
 pub(super) fn position<K: DeserializeOwned>(params: &Params) -> Result<Position<K>, ApiError> {
-    let Some(text) = params.one("cursor")? else { return Ok(Position::Start) };
+    position_at(params.one("cursor")?)
+}
+
+/// The position that a cursor names; the start without one.
+pub(super) fn position_at<K: DeserializeOwned>(cursor: Option<&str>) -> Result<Position<K>, ApiError> {
+    let Some(text) = cursor else { return Ok(Position::Start) };
     let decoded = BASE64URL_NOPAD.decode(text.as_bytes()).ok();
     // The database takes no U+0000, and no key has one.
     let decoded = decoded.filter(|bytes| !holds_nul(bytes));

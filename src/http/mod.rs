@@ -47,6 +47,7 @@ pub use watch::DatabaseWatch;
 
 use crate::pictures::PICTURE_BYTES;
 use access::{admin, reads};
+use products::bulk;
 
 /// Every route of the service. A route that needs another level than its method suggests says so: see [`access`].
 pub fn router(state: AppState) -> Router {
@@ -116,9 +117,17 @@ fn products() -> Router<AppState> {
     let picture = Router::new()
         .route("/product-picture", picture_methods)
         .layer(DefaultBodyLimit::max(PICTURE_BYTES + pictures::FORM_OVERHEAD_BYTES));
-    let root = post(products::create).get(products::list);
+    let root = post(products::create).get(products::listing::list);
     let root = root.merge(put(products::replace)).merge(patch(products::patch)).merge(delete(products::delete));
-    Router::new().route("/", root).route("/{productId}", get(products::read)).merge(picture)
+    // A product may have the name of one of these operations as its id.
+    let named = || get(bulk::read_namesake);
+    Router::new()
+        .route("/", root)
+        .route("/search", reads(post(bulk::search)).merge(named()))
+        .route("/updates", post(bulk::update).merge(named()))
+        .route("/deletions", post(bulk::delete).merge(named()))
+        .route("/{productId}", get(products::read))
+        .merge(picture)
 }
 
 async fn nothing() -> StatusCode {

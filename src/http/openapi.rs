@@ -37,7 +37,10 @@ const TOKEN: &str = "accessToken";
     components(schemas(ErrorBody)),
     paths(
         products::create,
-        products::list,
+        products::listing::list,
+        products::bulk::search,
+        products::bulk::update,
+        products::bulk::delete,
         products::read,
         products::replace,
         products::patch,
@@ -210,7 +213,7 @@ fn idempotency_key() -> Parameter {
 /// The statuses of errors that an operation below the base path can have.
 fn errors(method: &str, path: &str) -> Vec<u16> {
     let mut statuses = vec![400, 401, 403, 405, 408, 429, 500, 503];
-    let reads = method == "GET" || path == "/classifications";
+    let reads = method == "GET" || path == "/classifications" || path.ends_with("/search");
     let picture = path.ends_with("product-picture");
     let names_something = path.contains('{') || path == "/assignments" || path.ends_with("auto-assignment");
     if !reads || names_something || picture {

@@ -169,6 +169,14 @@ impl Params {
         Ok(size.and_then(|size| usize::try_from(size).ok()).unwrap_or(DEFAULT_PAGE_SIZE))
     }
 
+    /// `shopIds`: numbers of at least 1.
+    pub(super) fn shop_ids(&self) -> Result<Option<Vec<i64>>, ApiError> {
+        let Some(texts) = self.list("shopIds")? else { return Ok(None) };
+        let number = |text: &String| text.parse().ok().filter(|shop| *shop >= 1 && !text.starts_with('+'));
+        let shops = texts.iter().map(number).collect::<Option<Vec<i64>>>();
+        shops.map(Some).ok_or_else(|| ApiError::malformed_at("shopIds", "has whole numbers of at least 1"))
+    }
+
     /// `currentVersion`, which is required.
     pub(super) fn current_version(&self) -> Result<i64, ApiError> {
         let version = self.integer("currentVersion", 0, i64::MAX)?;

@@ -1,9 +1,12 @@
 //! Global and local products. Both have the same operations; they differ in the path and in whose the ids are.
 
+pub(super) mod bulk;
+pub(super) mod listing;
+
 use std::collections::BTreeMap;
 
 use axum::Json;
-use axum::extract::{Path, RawQuery, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::de::IgnoredAny;
@@ -13,24 +16,22 @@ use utoipa::ToSchema;
 
 use crate::domain::applications::ApplicationIssue;
 pub(super) use crate::domain::changes::instant;
-use crate::domain::filter::Criteria;
 use crate::domain::product::{CustomsCodes, Details, LanguageAttributes, Product};
 use crate::domain::{Fault, ShopId, merge_patch};
-use crate::http::admission::{ITEM_BYTES, Tab};
 use crate::http::body::{
-    JsonBody, PRODUCT_MIB, PRODUCTS_MIB, Part, PatchBody, aside, bad, shape, shape_part, shape_with_nulls,
+    JsonBody, PRODUCT_MIB, PRODUCTS_MIB, Part, PatchBody, aside, bad, misfits_of, misfits_with_nulls, shape, shape_part,
 };
 use crate::http::error::ApiError;
-use crate::http::links::{self, Links};
+use crate::http::links::Links;
 use crate::http::params::Params;
 use crate::http::state::AppState;
-use crate::search::Search;
 use crate::store::accounts::Caller;
-use crate::store::pages::Position;
-use crate::store::products::{NewProduct, ProductPage, ProductRecord};
+use crate::store::products::{NewProduct, ProductRecord};
 
 /// Most products of one creation.
 pub(super) const MAX_PRODUCTS_PER_CREATION: usize = 10_000;
+/// Misfits of a request from which on only the first one of each further product is told.
+const MANY_MISFITS: usize = 1_000;
 
 /// What a client writes of a product. What it may have read besides is accepted and ignored.
 #[derive(Deserialize, ToSchema)]
@@ -123,7 +124,11 @@ enum Detail {
 
 impl Detail {
     fn parse(params: &Params) -> Result<Detail, ApiError> {
-        match params.one("detail")?.map(str::to_ascii_lowercase).as_deref() {
+        Detail::named(params.one("detail")?)
+    }
+
+    fn named(name: Option<&str>) -> Result<Detail, ApiError> {
+        match name.map(str::to_ascii_lowercase).as_deref() {
             Some("small") => Ok(Detail::Small),
             Some("medium") => Ok(Detail::Medium),
             None | Some("large") => Ok(Detail::Large),
@@ -179,6 +184,17 @@ fn medium(details: Details) -> Details {
     }
 }
 
+/// URLs of products by productId, or with `onConflict=SKIP` what became of each.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "describes an answer in the OpenAPI document")]
+pub(super) enum CreationAnswer {
+    /// URLs by productId.
+    Urls(BTreeMap<String, String>),
+    /// What became of each.
+    Fates(bulk::BulkAnswer),
+}
+
 /// What a path may name.
 #[derive(Deserialize)]
 pub(super) struct PathParts {
@@ -214,8 +230,19 @@ impl ProductBody {
     }
 }
 
-fn read_product(part: Part<'_>) -> Result<Product, Fault> {
-    client_product(shape_part(part, "")?)
+/// Reads a product strictly; everything about it that is malformed, or with `briefly` the first thing.
+fn read_product(part: Part<'_>, briefly: bool) -> Result<Product, Vec<Fault>> {
+    match shape_part(part, "").and_then(client_product) {
+        Ok(product) => Ok(product),
+        Err(first) => {
+            let all = if briefly { Vec::new() } else { misfits_of::<ProductBody>(part) };
+            Err(if all.is_empty() { vec![first] } else { all })
+        }
+    }
+}
+
+fn faults_of(product_id: &str, faults: Vec<Fault>) -> impl Iterator<Item = Fault> {
+    faults.into_iter().map(move |fault| fault.on(product_id))
 }
 
 fn client_product(body: ProductBody) -> Result<Product, Fault> {
@@ -225,13 +252,16 @@ fn client_product(body: ProductBody) -> Result<Product, Fault> {
 }
 
 #[utoipa::path(post, path = "/products/global", tag = "Products", operation_id = "createGlobalProducts",
-    description = "Creates products, all or none: at most 10,000 and 32 MiB. Auto-assignment starts by itself.",
+    description = "Creates products: at most 10,000 and 32 MiB, all or none, or with `onConflict=SKIP` all that can be. Auto-assignment starts by itself.",
     params(
         ("updateIfExists" = Option<bool>, Query, description = "Replace products that exist, as PUT does; else they are an error. Default false."),
         ("applications" = Option<String>, Query, description = "Applications to validate for, comma-separated or repeated: VAT_RULES, CUSTOMS, MARKETPLACE."),
+        ("onConflict" = Option<String>, Query, description = "FAIL (the default): nothing is stored when one product cannot be. SKIP: all that can be are, and the answer has `results` as POST …/updates does; 200 when there was none."),
     ),
     request_body(content = BTreeMap<String, ProductBody>, description = "Products by productId."),
-    responses((status = 201, description = "URLs of the products by productId.", body = BTreeMap<String, String>)))]
+    responses(
+        (status = 200, description = "With SKIP: what became of each product, of which none was stored.", body = bulk::BulkAnswer),
+        (status = 201, description = "URLs of the products by productId; with SKIP `results`.", body = CreationAnswer)))]
 pub(super) async fn create(
     State(state): State<AppState>,
     caller: Caller,
@@ -241,6 +271,7 @@ pub(super) async fn create(
 ) -> Result<Response, ApiError> {
     let shop = path.shop()?;
     let update_if_exists = params.boolean("updateIfExists")?.unwrap_or(false);
+    let skip = bulk::skips(params.one("onConflict")?)?;
     let asked = params.applications()?;
     let Some(mut entries) = body.entries() else {
         return Err(ApiError::malformed("the body is an object of products by productId"));
@@ -257,9 +288,9 @@ pub(super) async fn create(
     let mut faults = Vec::new();
     aside(body.length(), || {
         for (product_id, part) in entries {
-            match read_product(part) {
+            match read_product(part, faults.len() > MANY_MISFITS) {
                 Ok(product) => products.push(NewProduct { product_id, product }),
-                Err(fault) => faults.push(fault.on(product_id)),
+                Err(misfits) => faults.extend(faults_of(&product_id, misfits)),
             }
         }
     });
@@ -267,78 +298,14 @@ pub(super) async fn create(
     if !faults.is_empty() {
         return Err(bad(faults));
     }
+    if skip {
+        return bulk::create_what_can_be(&state, &caller, shop, &products, &params).await;
+    }
     state.store.create_products(&caller, shop, &products, &asked, update_if_exists).await?;
     state.products_changed();
     let urls: BTreeMap<&str, String> =
         products.iter().map(|new| (new.product_id.as_str(), state.links.product(shop, &new.product_id))).collect();
     Ok((StatusCode::CREATED, Json(urls)).into_response())
-}
-
-#[utoipa::path(get, path = "/products/global", tag = "Products", operation_id = "listGlobalProducts",
-    description = "Lists products by productId, in pages. Follow links.next to the end to visit each once.",
-    params(
-        ("size" = Option<i64>, Query, minimum = 1, maximum = 1000, description = "Items of a page. Default 50."),
-        ("detail" = Option<String>, Query, description = "Small, Medium or Large, which is the default."),
-        ("productIds" = Option<String>, Query, description = "Ids, comma-separated; when repeated, each value is one id."),
-        ("filterCriteria" = Option<String>, Query, description = "A JSON array of filter objects."),
-        ("cursor" = Option<String>, Query, description = "From a link of this service."),
-    ),
-    responses((status = 200, description = "A page of products.", body = links::PageAnswer<ProductAnswer>)))]
-pub(super) async fn list(
-    State(state): State<AppState>,
-    caller: Caller,
-    tab: Tab,
-    Path(path): Path<PathParts>,
-    params: Params,
-    RawQuery(query): RawQuery,
-) -> Result<Response, ApiError> {
-    let shop = path.shop()?;
-    let size = params.size()?;
-    let detail = Detail::parse(&params)?;
-    let product_ids = params.list("productIds")?;
-    let at: Position<String> = links::position(&params)?;
-    tab.charge(size * ITEM_BYTES).await?;
-    let ProductPage { page, ends } = match params.one("filterCriteria")? {
-        None => state.store.products(caller.account, shop, product_ids.as_deref(), &at, size).await?,
-        Some(text) => {
-            let criteria = Criteria::parse(text).map_err(bad)?;
-            search(&state, &caller, shop, &criteria, product_ids.as_deref(), &at, size).await?
-        }
-    };
-    let list = match shop.number() {
-        None => "/products/global".to_owned(),
-        Some(shop) => format!("/shops/{shop}/products/local"),
-    };
-    let answer = || {
-        let page = page.map(|record| ProductAnswer::new(record, detail, &state.links));
-        links::page(&state.links, &list, query.as_deref().unwrap_or_default(), page, ends)
-    };
-    Ok(aside(size * ITEM_BYTES, answer))
-}
-
-/// Records of a page that the search engine found; one that is gone by now is left out.
-async fn search(
-    state: &AppState,
-    caller: &Caller,
-    shop: ShopId,
-    criteria: &Criteria,
-    product_ids: Option<&[String]>,
-    at: &Position<String>,
-    size: usize,
-) -> Result<ProductPage, ApiError> {
-    let search = Search {
-        account: caller.account,
-        shop: shop.stored(),
-        criteria,
-        product_ids,
-        position: at,
-        size,
-        deadline: state.search_deadline,
-    };
-    let tab = state.admission.tab(caller.account);
-    tab.search().await?;
-    let found = state.search.page(&search).await?;
-    Ok(state.store.products_found(caller.account, found, at).await?)
 }
 
 #[utoipa::path(get, path = "/products/global/{productId}", tag = "Products", operation_id = "getGlobalProduct",
@@ -354,9 +321,19 @@ pub(super) async fn read(
     Path(path): Path<PathParts>,
     params: Params,
 ) -> Result<Json<ProductAnswer>, ApiError> {
-    let shop = path.shop()?;
-    let detail = Detail::parse(&params)?;
-    let record = state.store.product(caller.account, shop, path.product_id()?).await?;
+    show_one(&state, &caller, path.shop()?, path.product_id()?, &params).await
+}
+
+/// Answers one product.
+async fn show_one(
+    state: &AppState,
+    caller: &Caller,
+    shop: ShopId,
+    product_id: &str,
+    params: &Params,
+) -> Result<Json<ProductAnswer>, ApiError> {
+    let detail = Detail::parse(params)?;
+    let record = state.store.product(caller.account, shop, product_id).await?;
     Ok(Json(ProductAnswer::new(record, detail, &state.links)))
 }
 
@@ -384,8 +361,8 @@ pub(super) async fn replace(
     let current_version = params.current_version()?;
     let preserve_files = params.boolean("preserveFiles")?.unwrap_or(true);
     let asked = params.applications()?;
-    let product =
-        aside(body.length(), || read_product(body.whole())).map_err(|fault| bad(vec![fault.on(&product_id)]))?;
+    let read = aside(body.length(), || read_product(body.whole(), false));
+    let product = read.map_err(|faults| bad(faults_of(&product_id, faults).collect()))?;
     let new = NewProduct { product_id, product };
     let replaced = state.store.replace_product(&caller, shop, &new, current_version, &asked, preserve_files).await?;
     state.products_changed();
@@ -415,19 +392,22 @@ pub(super) async fn patch(
     let product_id = params.product_id()?;
     let current_version = params.current_version()?;
     let asked = params.applications()?;
-    let patch = read_patch(body.into_value()).map_err(|fault| bad(vec![fault.on(product_id)]))?;
-    let apply = |before: &Product| {
-        let mut document = serde_json::to_value(before).unwrap_or_default();
-        merge_patch::apply(&mut document, patch.clone());
-        shape(document, "").and_then(client_product).map_err(|fault| vec![fault])
-    };
+    let patch = read_patch(body.into_value()).map_err(|faults| bad(faults_of(product_id, faults).collect()))?;
+    let apply = |before: &Product| apply_patch(before, patch.clone());
     let record = state.store.patch_product(&caller, shop, product_id, current_version, &asked, apply).await?;
     state.products_changed();
     Ok(Json(ProductAnswer::new(record, Detail::Large, &state.links)))
 }
 
+/// What a patch makes of a product.
+fn apply_patch(before: &Product, patch: Value) -> Result<Product, Vec<Fault>> {
+    let mut document = serde_json::to_value(before).unwrap_or_default();
+    merge_patch::apply(&mut document, patch);
+    shape(document, "").and_then(client_product).map_err(|fault| vec![fault])
+}
+
 /// Checks the shape of a patch, in which null is a value like any other wherever a field may be removed.
-fn read_patch(patch: Value) -> Result<Value, Fault> {
+fn read_patch(patch: Value) -> Result<Value, Vec<Fault>> {
     let mut shown = patch.clone();
     if let Some(details) = shown.get_mut("productDetails").and_then(Value::as_object_mut) {
         // Entries of maps by name are removed by null too; serde would take null for a malformed entry.
@@ -438,9 +418,12 @@ fn read_patch(patch: Value) -> Result<Value, Fault> {
         }
     }
     match shown.get("productDetails") {
-        Some(Value::Null) => Err(Fault::at("productDetails", "MISSING", "productDetails cannot be removed")),
-        _ if !shown.is_object() => Err(Fault::at("", "MALFORMED", "a patch is an object")),
-        _ => shape_with_nulls::<ProductBody>(shown, "").map(|_| patch),
+        Some(Value::Null) => Err(vec![Fault::at("productDetails", "MISSING", "productDetails cannot be removed")]),
+        _ if !shown.is_object() => Err(vec![Fault::at("", "MALFORMED", "a patch is an object")]),
+        _ => match misfits_with_nulls::<ProductBody>(shown) {
+            none if none.is_empty() => Ok(patch),
+            misfits => Err(misfits),
+        },
     }
 }
 

@@ -64,6 +64,18 @@ pub enum SearchError {
     Internal(String),
 }
 
+impl From<FilterError> for SearchError {
+    fn from(error: FilterError) -> SearchError {
+        match error {
+            FilterError::TooSlow => SearchError::TooSlow,
+            FilterError::Database(error) if store::is_unavailable(&error) => {
+                SearchError::Unavailable(error.to_string())
+            }
+            FilterError::Database(error) => SearchError::Internal(error.to_string()),
+        }
+    }
+}
+
 /// Why the index could not be fed or rebuilt.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
@@ -112,15 +124,23 @@ impl Engine {
         match self {
             Engine::Postgres(postgres) => {
                 postgres.require_ready().await?;
-                postgres.store.filter_products(search).await.map_err(|error| match error {
-                    FilterError::TooSlow => SearchError::TooSlow,
-                    FilterError::Database(error) if store::is_unavailable(&error) => {
-                        SearchError::Unavailable(error.to_string())
-                    }
-                    FilterError::Database(error) => SearchError::Internal(error.to_string()),
-                })
+                postgres.store.filter_products(search).await.map_err(SearchError::from)
             }
             Engine::Elasticsearch(elastic) => elastic.page(search).await,
+        }
+    }
+
+    /// How many products satisfy criteria, on all pages. Answers or fails within the deadline.
+    ///
+    /// # Errors
+    /// As [`Engine::page`].
+    pub async fn count(&self, search: &Search<'_>) -> Result<i64, SearchError> {
+        match self {
+            Engine::Postgres(postgres) => {
+                postgres.require_ready().await?;
+                postgres.store.count_filtered(search).await.map_err(SearchError::from)
+            }
+            Engine::Elasticsearch(elastic) => elastic.count(search).await,
         }
     }
 

@@ -28,7 +28,8 @@ async fn read(app: &App, query: &str, from: &str, count: usize) -> Vec<Value> {
 #[tokio::test]
 async fn the_feed_tells_every_change_in_order_and_goes_on_where_it_stopped() {
     let app = App::start().await;
-    app.create(&[("a", "Socken aus Baumwolle")]).await;
+    let coded = json!({"a": {"productDetails": {"customsCodes": {"taricCode": "0901 21"}}}});
+    app.post("/products/global", coded).await.expect(201);
     app.assign().await;
     app.patch("/products/global?productId=a&currentVersion=1", json!({})).await.expect(200);
     app.act("TARIC", "a", "REJECT", 1).await.expect(200);

@@ -3,6 +3,7 @@
 use vat_classification::domain::access::Plan;
 use vat_classification::domain::{Product, ShopId};
 use vat_classification::store::auto_queue::AutoResult;
+use vat_classification::store::changes::Selection;
 use vat_classification::store::pages::Position;
 use vat_classification::store::products::{Asked, NewProduct};
 use vat_classification::store::{Settings, Store, StoreError};
@@ -156,16 +157,16 @@ async fn what_is_done_often_scans_no_large_table() {
     let asked = Asked::default();
     let new = |id: &str| NewProduct { product_id: id.to_owned(), product: Product::default() };
     for position in [Position::Start, Position::After("p5".to_owned()), Position::Before("p5".to_owned())] {
-        let page = large.without_scan("a list", store.products(account, shop, None, &position, 50)).await;
+        let page = large.without_scan("a list", store.products(account, shop, None, None, &position, 50)).await;
         assert_eq!(page.expect("a page").page.items.len(), 50);
     }
     let ids = ["p1".to_owned(), "p2".to_owned()];
     large
-        .without_scan("named ones", store.products(account, shop, Some(&ids), &Position::Start, 50))
+        .without_scan("named ones", store.products(account, shop, Some(&ids), None, &Position::Start, 50))
         .await
         .expect("a page");
     large.without_scan("a product", store.product(account, shop, "p1")).await.expect("the product");
-    large.without_scan("the feed", store.changes(account, 0, 50)).await.expect("changes");
+    large.without_scan("the feed", store.changes(account, 0, 50, &Selection::default())).await.expect("changes");
     large
         .without_scan("creating", store.create_products(&caller, shop, &[new("n")], &asked, false))
         .await

@@ -228,8 +228,7 @@ async fn levels_of_detail_show_less() {
 #[tokio::test]
 async fn every_code_of_iso_639_is_a_language_and_german_and_english_are_read_under_each_of_theirs() {
     let app = App::start().await;
-    let named =
-        |key: &str| json!({"productDetails": {"languageAttributes": {key: {"productName": "Socken aus Baumwolle"}}}});
+    let named = |key: &str| json!({"productDetails": {"languageAttributes": {key: {"productName": "Herren T-Shirt Baumwolle"}}}});
     let products = ["de", "deu", "ger", "gsw", "fre", "gem"].map(|key| (key.to_owned(), named(key)));
     app.post(&format!("{GLOBAL}?applications=VAT_RULES"), Value::Object(products.into_iter().collect()))
         .await

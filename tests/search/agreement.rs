@@ -3,9 +3,10 @@
 use rayon::prelude::*;
 use serde_json::json;
 use vat_classification::domain::filter::Criteria;
-use vat_classification::domain::{Details, ShopId};
+use vat_classification::domain::{Details, Product, ShopId};
 use vat_classification::search::{Engine, Search};
 use vat_classification::store::pages::Position;
+use vat_classification::store::products::{Asked, NewProduct};
 
 use crate::catalogue::{self, Random};
 use crate::fixture::{Fixture, criteria, details};
@@ -122,6 +123,45 @@ async fn the_largest_criteria_are_answered() {
             let criteria = Criteria::parse(&json.to_string()).expect("criteria");
             let page = fixture.page(&engine, 0, &criteria, &Position::Start, 50).await;
             assert_eq!(page.items.len(), usize::from(*found), "{json} by {}", self::name(&engine));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn counts_and_shops_are_the_same_by_both() {
+    let fixture = Fixture::new().await;
+    let product = |name: &str| details(json!({"languageAttributes": {"en": {"productName": name}}}));
+    let plain: Vec<(String, Details)> = (0..1_203).map(|at| (format!("p{at:04}"), product("plain thing"))).collect();
+    fixture.create(ShopId::GLOBAL, &plain).await;
+    for (id, shop_ids) in [("x1", vec![1]), ("x2", vec![1, 2]), ("x3", vec![3])] {
+        let new = NewProduct {
+            product_id: id.to_owned(),
+            product: Product { shop_ids, product_details: product("shop's thing") },
+        };
+        let made = fixture.store.create_products(&fixture.caller, ShopId::GLOBAL, &[new], &Asked::default(), false);
+        made.await.expect("created");
+    }
+    for engine in [fixture.postgres(), fixture.elasticsearch().await] {
+        engine.rebuild(&|_, _| {}).await.expect("an index");
+        for (value, count) in
+            [("thing", 1_206), ("plain", 1_203), ("\"plain\"", 1_203), ("shop -plain", 3), ("nothing", 0)]
+        {
+            let named = criteria(json!({"keywords": value}));
+            let counted = engine.count(&Search { size: 1, ..fixture.search(&named) }).await.expect("a count");
+            assert_eq!(counted, count, "{value} by {}", name(&engine));
+        }
+        let things = criteria(json!({"keywords": "thing"}));
+        for (shops, found) in [(vec![1], "x1 x2"), (vec![2, 3], "x2 x3"), (vec![9], ""), (vec![], "")] {
+            let search = Search { shop_ids: Some(&shops), ..fixture.search(&things) };
+            let page = engine.page(&search).await.expect("a page");
+            let ids: Vec<String> = page.items.into_iter().map(|found| found.product_id).collect();
+            assert_eq!(ids.join(" "), found, "{shops:?} by {}", name(&engine));
+            assert_eq!(
+                engine.count(&search).await.expect("a count"),
+                ids.len() as i64,
+                "{shops:?} by {}",
+                name(&engine)
+            );
         }
     }
 }

@@ -109,7 +109,7 @@ impl Fixture {
     pub(crate) fn search<'a>(&self, criteria: &'a Criteria) -> Search<'a> {
         let account = self.caller.account;
         let position = &Position::Start;
-        Search { account, shop: 0, criteria, product_ids: None, position, size: 50, deadline: DEADLINE }
+        Search { account, shop: 0, criteria, product_ids: None, shop_ids: None, position, size: 50, deadline: DEADLINE }
     }
 
     /// A page of ids.

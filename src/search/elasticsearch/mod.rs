@@ -89,7 +89,7 @@ impl Elasticsearch {
     pub(super) async fn page(&self, search: &Search<'_>) -> Result<Page<Found>, SearchError> {
         let lowered = lower::lower(&search.criteria.expression());
         let found = async {
-            if lowered.exact {
+            if lowered.exact && search.shop_ids.is_none() {
                 self.hits(&lowered.query, search, search.position, search.size + 1).await
             } else {
                 self.compared(&lowered.query, search).await
@@ -99,6 +99,39 @@ impl Elasticsearch {
         Ok(Page::from_rows(found, search.size, search.position))
     }
 
+    /// How many products a search finds, on all pages. Where the index alone cannot tell, all are compared.
+    pub(super) async fn count(&self, search: &Search<'_>) -> Result<i64, SearchError> {
+        let lowered = lower::lower(&search.criteria.expression());
+        let count = async {
+            if lowered.exact && search.shop_ids.is_none() {
+                return self.total(&lowered.query, search).await;
+            }
+            let (mut count, mut position) = (0, Position::Start);
+            loop {
+                let hits = self.hits(&lowered.query, search, &position, MAX_COMPARED).await?;
+                let keys: Vec<i64> = hits.iter().map(|hit| hit.key).collect();
+                let kept = self.store.satisfying(&keys, search.criteria, search.shop_ids).await;
+                count += kept.map_err(|error| SearchError::Internal(error.to_string()))?.len();
+                match hits.last() {
+                    Some(last) if hits.len() == MAX_COMPARED => position = Position::After(last.product_id.clone()),
+                    _ => return Ok(i64::try_from(count).unwrap_or(i64::MAX)),
+                }
+            }
+        };
+        tokio::time::timeout(search.deadline, count).await.unwrap_or(Err(SearchError::TooSlow))
+    }
+
+    async fn total(&self, query: &Json, search: &Search<'_>) -> Result<i64, SearchError> {
+        let mut body = search_body(query, search, &Position::Start, 0);
+        body["track_total_hits"] = true.into();
+        let path = format!("{}/_search?routing={}", self.alias(), search.account);
+        let request = Request { timeout: search.deadline, ..Request::new(Method::Post, &path).json(&body) };
+        let answer = client::send(&self.transport, &request).await.map_err(|error| self.search_error(error))?;
+        hits(&answer)?;
+        let total = answer["hits"]["total"]["value"].as_i64();
+        total.ok_or_else(|| SearchError::Internal("an answer has no total".to_owned()))
+    }
+
     /// Reads on until there are enough products that satisfy the criteria, one more than the page has.
     async fn compared(&self, query: &Json, search: &Search<'_>) -> Result<Vec<Found>, SearchError> {
         let (mut satisfying, mut position, mut wanted) = (Vec::new(), search.position.clone(), search.size + 1);
@@ -106,7 +139,7 @@ impl Elasticsearch {
             let hits = self.hits(query, search, &position, wanted).await?;
             let (exhausted, last) = (hits.len() < wanted, hits.last().map(|hit| hit.product_id.clone()));
             let keys: Vec<i64> = hits.iter().map(|hit| hit.key).collect();
-            let kept = self.store.satisfying(&keys, search.criteria).await;
+            let kept = self.store.satisfying(&keys, search.criteria, search.shop_ids).await;
             let kept: HashSet<i64> =
                 kept.map_err(|error| SearchError::Internal(error.to_string()))?.into_iter().collect();
             satisfying.extend(hits.into_iter().filter(|hit| kept.contains(&hit.key)));
@@ -214,6 +247,7 @@ mod tests {
             shop: 0,
             criteria: &criteria,
             product_ids: Some(&ids),
+            shop_ids: None,
             position: &Position::Before("m".to_owned()),
             size: 50,
             deadline: Duration::from_secs(2),

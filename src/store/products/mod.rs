@@ -1,5 +1,6 @@
 //! Products: reading and listing; `create` and `change` write them.
 
+mod batch;
 mod change;
 mod create;
 mod write;
@@ -17,6 +18,7 @@ use crate::store::pages::{Page, Position};
 use crate::store::search::Found;
 use crate::store::{Store, StoreError};
 
+pub use batch::{Deletion, Fate, Update};
 pub use change::Replaced;
 pub use write::{Asked, NewProduct};
 
@@ -105,6 +107,17 @@ pub(super) async fn product_in(
     record.ok_or_else(|| StoreError::not_found(unknown_product(product_id)))
 }
 
+/// Conditions on ids and shops.
+fn push_selection(query: &mut QueryBuilder<Postgres>, product_ids: Option<&[String]>, shop_ids: Option<&[i64]>) {
+    if let Some(ids) = product_ids {
+        query.push(" and product_id = any(").push_bind(ids.to_vec()).push(")");
+    }
+    if let Some(shops) = shop_ids {
+        // The index has no products without shops.
+        query.push(" and shop_ids <> '{}' and shop_ids && ").push_bind(shops.to_vec());
+    }
+}
+
 impl Store {
     /// One product.
     ///
@@ -114,8 +127,25 @@ impl Store {
         product_in(self.pool(), account, shop, product_id).await
     }
 
-    /// A page of products in the order of their ids, of all or of those named; of fewer than `size` where more would
-    /// pass [`PAGE_BYTES`].
+    /// How many products there are that are named, where any are, and associated with any of these shops.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn count_selected(
+        &self,
+        account: i64,
+        shop: ShopId,
+        product_ids: Option<&[String]>,
+        shop_ids: Option<&[i64]>,
+    ) -> Result<i64, StoreError> {
+        let mut query = QueryBuilder::new("select count(*) from products where account_id = ");
+        query.push_bind(account).push(" and shop_id = ").push_bind(shop.stored());
+        push_selection(&mut query, product_ids, shop_ids);
+        Ok(query.build_query_scalar().fetch_one(self.pool()).await?)
+    }
+
+    /// A page of products in the order of their ids, of all or of those named, associated with any of these shops where
+    /// shops are given; of fewer than `size` where more would pass [`PAGE_BYTES`].
     ///
     /// # Errors
     /// When the database fails.
@@ -124,6 +154,7 @@ impl Store {
         account: i64,
         shop: ShopId,
         product_ids: Option<&[String]>,
+        shop_ids: Option<&[i64]>,
         position: &Position<String>,
         size: usize,
     ) -> Result<ProductPage, StoreError> {
@@ -134,9 +165,7 @@ impl Store {
         query.push(SIZE).push(") over (").push(order.trim_start());
         query.push(" rows between unbounded preceding and 1 preceding), 0) as before from (select * from products");
         query.push(" where account_id = ").push_bind(account).push(" and shop_id = ").push_bind(shop.stored());
-        if let Some(ids) = product_ids {
-            query.push(" and product_id = any(").push_bind(ids.to_vec()).push(")");
-        }
+        push_selection(&mut query, product_ids, shop_ids);
         match position {
             Position::Start => {}
             Position::After(id) => {

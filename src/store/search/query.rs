@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use sqlx::{FromRow, QueryBuilder};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::query::QueryAs;
+use sqlx::{FromRow, Postgres, QueryBuilder};
 
 use crate::domain::filter::Criteria;
 use crate::store::details::{StoredDetails, readable};
@@ -21,6 +23,8 @@ pub struct Search<'a> {
     pub criteria: &'a Criteria,
     /// The ids among which they have to be; none for all.
     pub product_ids: Option<&'a [String]>,
+    /// The shops with any of which they have to be associated; none for all.
+    pub shop_ids: Option<&'a [i64]>,
     /// Where the page begins or ends, in the order of ids.
     pub position: &'a Position<String>,
     /// Most products of the page.
@@ -57,12 +61,7 @@ impl Store {
     /// [`FilterError::TooSlow`] after the deadline.
     pub async fn filter_products(&self, search: &Search<'_>) -> Result<Page<Found>, FilterError> {
         let mut query = QueryBuilder::new("select product_key, product_id from search_documents where account_id = ");
-        query.push_bind(search.account).push(" and shop_id = ").push_bind(search.shop);
-        if let Some(ids) = search.product_ids {
-            query.push(" and product_id = any(").push_bind(ids.to_vec()).push(")");
-        }
-        query.push(" and ");
-        lower::push_condition(&mut query, &search.criteria.expression());
+        push_conditions(&mut query, search);
         match search.position {
             Position::Start => query.push(" order by product_id"),
             Position::After(id) => query.push(" and product_id > ").push_bind(id.clone()).push(" order by product_id"),
@@ -72,7 +71,32 @@ impl Store {
         };
         query.push(" limit ").push_bind(search.size as i64 + 1);
 
-        let deadline = search.deadline;
+        let found: Vec<Found> = self.search_within(search.deadline, query.build_query_as().persistent(false)).await?;
+        Ok(Page::from_rows(found, search.size, search.position))
+    }
+
+    /// How many products satisfy criteria, on all pages.
+    ///
+    /// # Errors
+    /// [`FilterError::TooSlow`] after the deadline.
+    pub async fn count_filtered(&self, search: &Search<'_>) -> Result<i64, FilterError> {
+        let mut query = QueryBuilder::new("select count(*) from search_documents where account_id = ");
+        push_conditions(&mut query, search);
+        let counted: Vec<(i64,)> =
+            self.search_within(search.deadline, query.build_query_as().persistent(false)).await?;
+        Ok(counted.first().map_or(0, |row| row.0))
+    }
+
+    /// Runs a query of a search. It is planned for its values: a rare part of a word wants the index, a frequent one
+    /// does not.
+    async fn search_within<T>(
+        &self,
+        deadline: Duration,
+        query: QueryAs<'_, Postgres, T, PgArguments>,
+    ) -> Result<Vec<T>, FilterError>
+    where
+        T: for<'r> FromRow<'r, PgRow> + Send + Unpin,
+    {
         let found = async {
             let mut tx = self.pool().begin().await?;
             // Compiling a query of many conditions takes longer than running it.
@@ -80,10 +104,9 @@ impl Store {
                 .bind(deadline.as_millis().max(1).to_string())
                 .execute(&mut *tx)
                 .await?;
-            // The statement is planned for its values: a rare part of a word wants the index, a frequent one does not.
-            let found: Vec<Found> = query.build_query_as().persistent(false).fetch_all(&mut *tx).await?;
+            let found = query.fetch_all(&mut *tx).await?;
             tx.rollback().await?;
-            Ok(Page::from_rows(found, search.size, search.position))
+            Ok(found)
         };
         match tokio::time::timeout(deadline, found).await {
             Ok(result) => result.map_err(refused),
@@ -91,16 +114,24 @@ impl Store {
         }
     }
 
-    /// Those of these products that satisfy criteria as they are now, in the order in which they were given.
+    /// Those of these products that satisfy criteria, and are associated with any of the shops where shops are given, as
+    /// they are now, in the order in which they were given.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn satisfying(&self, keys: &[i64], criteria: &Criteria) -> Result<Vec<i64>, StoreError> {
+    pub async fn satisfying(
+        &self,
+        keys: &[i64],
+        criteria: &Criteria,
+        shop_ids: Option<&[i64]>,
+    ) -> Result<Vec<i64>, StoreError> {
         let rows = sqlx::query(
             "select product_key, product_id, details from products
-             where product_key = any($1) order by array_position($1, product_key)",
+             where product_key = any($1) and ($2::bigint[] is null or shop_ids && $2)
+             order by array_position($1, product_key)",
         )
         .bind(keys)
+        .bind(shop_ids)
         .fetch_all(self.pool())
         .await?;
         let products: Vec<(i64, String, StoredDetails)> = readable(&rows);
@@ -112,6 +143,20 @@ impl Store {
         });
         Ok(satisfying.await.map_err(|error| sqlx::Error::Io(std::io::Error::other(error)))?)
     }
+}
+
+/// Everything that a product has to be, after its account.
+fn push_conditions(query: &mut QueryBuilder<Postgres>, search: &Search<'_>) {
+    query.push_bind(search.account).push(" and shop_id = ").push_bind(search.shop);
+    if let Some(ids) = search.product_ids {
+        query.push(" and product_id = any(").push_bind(ids.to_vec()).push(")");
+    }
+    if let Some(shops) = search.shop_ids {
+        query.push(" and exists (select from products where products.product_key = search_documents.product_key");
+        query.push(" and products.shop_ids && ").push_bind(shops.to_vec()).push(")");
+    }
+    query.push(" and ");
+    lower::push_condition(query, &search.criteria.expression());
 }
 
 /// Tells a search that is too long or too complex from a failure.

@@ -1,0 +1,310 @@
+//! Many products of one request, each with its own fate: all or none, or as many as can be.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::domain::applications::Application;
+use crate::domain::validation::Declarations;
+use crate::domain::{Fault, Product, ShopId};
+use crate::store::accounts::Caller;
+use crate::store::journal;
+use crate::store::products::change::{Change, change_products};
+use crate::store::products::create::{Creation, ENTRIES_OF_CREATION};
+use crate::store::products::unknown_product;
+use crate::store::products::write::{
+    Asked, Columns, Current, NewProduct, announce, check_version, has_attributes, lock_products, product_entry,
+    product_faults,
+};
+use crate::store::{Store, StoreError, attributes, pictures, quota, with_retries};
+
+/// A change of one product of many.
+#[derive(Clone, Debug)]
+pub struct Update {
+    /// The product.
+    pub product_id: String,
+    /// The version last read.
+    pub current_version: i64,
+    /// A merge patch of the right shape.
+    pub patch: Value,
+}
+
+/// A deletion of one product of many.
+#[derive(Clone, Debug)]
+pub struct Deletion {
+    /// The product.
+    pub product_id: String,
+    /// The version last read.
+    pub current_version: i64,
+}
+
+/// What became of one product of many.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is there for the first time, with version 1.
+    Created,
+    /// It has this version now.
+    Changed(i64),
+    /// It is gone.
+    Deleted,
+    /// It was left: there is no such product.
+    Unknown(Vec<Fault>),
+    /// It was left: it has another version.
+    Stale(Vec<Fault>),
+    /// It was left: what it would become breaks rules.
+    Broken(Vec<Fault>),
+}
+
+impl Fate {
+    fn of(error: StoreError) -> Result<Fate, StoreError> {
+        match error {
+            StoreError::NotFound(faults) => Ok(Fate::Unknown(faults)),
+            StoreError::Conflict { faults, .. } => Ok(Fate::Stale(faults)),
+            StoreError::Unprocessable(faults) => Ok(Fate::Broken(faults)),
+            other => Err(other),
+        }
+    }
+}
+
+/// The error of a request that is done as a whole or not at all: the first kind of failure that there is, with all its
+/// items.
+fn first_failure(fates: &[Fate]) -> Option<StoreError> {
+    let collect = |of: fn(&Fate) -> Option<&Vec<Fault>>| -> Vec<Fault> {
+        fates.iter().filter_map(of).flatten().cloned().collect()
+    };
+    let unknown = collect(|fate| if let Fate::Unknown(faults) = fate { Some(faults) } else { None });
+    let stale = collect(|fate| if let Fate::Stale(faults) = fate { Some(faults) } else { None });
+    let broken = collect(|fate| if let Fate::Broken(faults) = fate { Some(faults) } else { None });
+    if !unknown.is_empty() {
+        Some(StoreError::NotFound(unknown))
+    } else if !stale.is_empty() {
+        Some(StoreError::Conflict { faults: stale, current_version: None })
+    } else if !broken.is_empty() {
+        Some(StoreError::Unprocessable(broken))
+    } else {
+        None
+    }
+}
+
+/// A product as a patch makes it.
+struct Patched<'a> {
+    current: &'a Current,
+    product: Product,
+    columns: Columns,
+    asked: Vec<Application>,
+}
+
+impl Store {
+    /// Creates products, or with `update_if_exists` replaces those that exist; those that break a rule or exist already
+    /// are left.
+    ///
+    /// # Errors
+    /// [`StoreError::Unprocessable`] when an application does not exist, and the plan's limit.
+    pub async fn create_what_can_be(
+        &self,
+        caller: &Caller,
+        shop: ShopId,
+        products: &[NewProduct],
+        asked: &Asked,
+        update_if_exists: bool,
+    ) -> Result<Vec<Fate>, StoreError> {
+        if !asked.faults.is_empty() {
+            return Err(StoreError::Unprocessable(asked.faults.clone()));
+        }
+        let columns: Vec<Columns> =
+            products.iter().map(|new| Columns::of(&new.product, &asked.applications)).collect::<Result<_, _>>()?;
+        let ids: Vec<&str> = products.iter().map(|new| new.product_id.as_str()).collect();
+        with_retries(|| async {
+            let mut tx = self.begin().await?;
+            let declarations = match products.iter().any(|new| has_attributes(&new.product)) {
+                true => attributes::declarations(&mut *tx, caller.account).await?,
+                false => Declarations::default(),
+            };
+            let existing = lock_products(&mut tx, caller.account, shop, &ids).await?;
+            let existing: HashMap<&str, &Current> =
+                existing.iter().map(|current| (current.product_id.as_str(), current)).collect();
+            let fate = |new: &NewProduct, columns: &Columns| {
+                let mut faults = product_faults(&new.product_id, &new.product, columns, shop, &declarations);
+                let current = existing.get(new.product_id.as_str());
+                if current.is_some() && !update_if_exists {
+                    let message = format!("there is a product \"{}\" already", new.product_id);
+                    faults.push(Fault::at("productId", "PRODUCT_EXISTS", message).on(&new.product_id));
+                }
+                match (faults.is_empty(), current) {
+                    (false, _) => Fate::Broken(faults),
+                    (true, Some(current)) => Fate::Changed(current.version + 1),
+                    (true, None) => Fate::Created,
+                }
+            };
+            let fates: Vec<Fate> = products.iter().zip(&columns).map(|(new, columns)| fate(new, columns)).collect();
+            let made: HashMap<&str, &Fate> = ids.iter().copied().zip(&fates).collect();
+            let creation = Creation { caller, shop, products, columns: &columns, asked: &asked.applications };
+            let fresh = fates.iter().filter(|fate| **fate == Fate::Created).count();
+            quota::require_room(&mut tx, caller, fresh).await?;
+            creation.insert(&mut *tx, |new| made.get(new.product_id.as_str()) == Some(&&Fate::Created), 0).await?;
+            let changes: Vec<Change<'_>> = products
+                .iter()
+                .zip(&columns)
+                .zip(&fates)
+                .filter(|(_, fate)| matches!(fate, Fate::Changed(_)))
+                .filter_map(|((new, columns), _)| Some((new, columns, *existing.get(new.product_id.as_str())?)))
+                .map(|(new, columns, current)| {
+                    let asked = asked.applications.clone();
+                    Change { current, product: &new.product, columns, asked }
+                })
+                .collect();
+            let mut entries = Vec::new();
+            let requeued = change_products(&mut tx, caller, shop, &changes, &mut entries).await?;
+            quota::charge(&mut tx, caller, fresh + requeued).await?;
+            journal::record_after(&mut tx, caller.account, fresh * ENTRIES_OF_CREATION, &entries).await?;
+            tx.commit().await?;
+            Ok(fates)
+        })
+        .await
+    }
+
+    /// Changes products by merge patches, whose outcome `apply` computes from the document in force: all or none, or
+    /// with `skip` those that can be. Fates come in the order of the updates.
+    ///
+    /// # Errors
+    /// Without `skip` in this order: not found, conflict, unprocessable. The plan's limit.
+    pub async fn update_products(
+        &self,
+        caller: &Caller,
+        shop: ShopId,
+        updates: &[Update],
+        skip: bool,
+        apply: impl Fn(&Product, &Value) -> Result<Product, Vec<Fault>>,
+    ) -> Result<Vec<Fate>, StoreError> {
+        let apply = &apply;
+        let ids: Vec<&str> = updates.iter().map(|update| update.product_id.as_str()).collect();
+        with_retries(|| async {
+            let mut tx = self.begin().await?;
+            let existing = lock_products(&mut tx, caller.account, shop, &ids).await?;
+            let existing: HashMap<&str, &Current> =
+                existing.iter().map(|current| (current.product_id.as_str(), current)).collect();
+            let mut declarations = None;
+            let (mut fates, mut patched) = (Vec::new(), Vec::new());
+            for update in updates {
+                let current = existing.get(update.product_id.as_str()).copied();
+                match patch(current, update, apply) {
+                    Ok(made) => {
+                        if has_attributes(&made.product) && declarations.is_none() {
+                            declarations = Some(attributes::declarations(&mut *tx, caller.account).await?);
+                        }
+                        let none = Declarations::default();
+                        let declared = declarations.as_ref().unwrap_or(&none);
+                        let faults = product_faults(&update.product_id, &made.product, &made.columns, shop, declared);
+                        if faults.is_empty() {
+                            fates.push(Fate::Changed(made.current.version + 1));
+                            patched.push(made);
+                        } else {
+                            fates.push(Fate::Broken(faults));
+                        }
+                    }
+                    Err(error) => fates.push(Fate::of(error)?),
+                }
+            }
+            if let Some(error) = first_failure(&fates).filter(|_| !skip) {
+                return Err(error);
+            }
+            let changes: Vec<Change<'_>> = patched
+                .iter()
+                .map(|made| Change {
+                    current: made.current,
+                    product: &made.product,
+                    columns: &made.columns,
+                    asked: made.asked.clone(),
+                })
+                .collect();
+            let mut entries = Vec::new();
+            let checks = change_products(&mut tx, caller, shop, &changes, &mut entries).await?;
+            quota::charge(&mut tx, caller, checks).await?;
+            journal::record(&mut tx, caller.account, &entries).await?;
+            tx.commit().await?;
+            Ok(fates)
+        })
+        .await
+    }
+
+    /// Deletes products with their assignments and pictures: all or none, or with `skip` those that can be. Fates come
+    /// in the order of the deletions.
+    ///
+    /// # Errors
+    /// Without `skip` in this order: not found, conflict.
+    pub async fn delete_products(
+        &self,
+        caller: &Caller,
+        shop: ShopId,
+        deletions: &[Deletion],
+        skip: bool,
+    ) -> Result<Vec<Fate>, StoreError> {
+        let ids: Vec<&str> = deletions.iter().map(|deletion| deletion.product_id.as_str()).collect();
+        with_retries(|| async {
+            let mut tx = self.begin().await?;
+            let existing = lock_products(&mut tx, caller.account, shop, &ids).await?;
+            let existing: HashMap<&str, &Current> =
+                existing.iter().map(|current| (current.product_id.as_str(), current)).collect();
+            let (mut fates, mut gone) = (Vec::new(), Vec::new());
+            for deletion in deletions {
+                match found(
+                    existing.get(deletion.product_id.as_str()).copied(),
+                    &deletion.product_id,
+                    deletion.current_version,
+                ) {
+                    Ok(current) => {
+                        fates.push(Fate::Deleted);
+                        gone.push(current);
+                    }
+                    Err(error) => fates.push(Fate::of(error)?),
+                }
+            }
+            if let Some(error) = first_failure(&fates).filter(|_| !skip) {
+                return Err(error);
+            }
+            let keys: Vec<i64> = gone.iter().map(|current| current.product_key).collect();
+            let versions: Vec<i64> = gone.iter().map(|current| current.version + 1).collect();
+            for key in &keys {
+                pictures::remove(&mut tx, *key).await?;
+            }
+            sqlx::query("delete from products where product_key = any($1)").bind(&keys).execute(&mut *tx).await?;
+            announce(&mut tx, caller.account, &keys, &versions, true).await?;
+            let entries: Vec<_> = gone
+                .iter()
+                .map(|current| {
+                    let product = (current.product_key, current.product_id.as_str(), shop.stored());
+                    product_entry(product, "PRODUCT_DELETED", &caller.user, current.version + 1)
+                })
+                .collect();
+            journal::record(&mut tx, caller.account, &entries).await?;
+            tx.commit().await?;
+            Ok(fates)
+        })
+        .await
+    }
+}
+
+/// The product, if it is there with the version that was sent.
+fn found<'a>(current: Option<&'a Current>, product_id: &str, sent: i64) -> Result<&'a Current, StoreError> {
+    let Some(current) = current else { return Err(StoreError::not_found(unknown_product(product_id))) };
+    check_version(Some(current), sent, product_id)?;
+    Ok(current)
+}
+
+/// What a patch makes of a product.
+fn patch<'a>(
+    current: Option<&'a Current>,
+    update: &Update,
+    apply: impl Fn(&Product, &Value) -> Result<Product, Vec<Fault>>,
+) -> Result<Patched<'a>, StoreError> {
+    let current = found(current, &update.product_id, update.current_version)?;
+    let details = current.details.clone().map_err(|error| sqlx::Error::Decode(error.into()))?;
+    let before = Product { shop_ids: current.shop_ids.clone(), product_details: details };
+    let on_product = |faults: Vec<Fault>| {
+        StoreError::Unprocessable(faults.into_iter().map(|fault| fault.on(&update.product_id)).collect())
+    };
+    let product = apply(&before, &update.patch).map_err(on_product)?;
+    let asked: Vec<Application> = current.applications.iter().filter_map(|name| Application::from_name(name)).collect();
+    let columns = Columns::of(&product, &asked)?;
+    Ok(Patched { current, product, columns, asked })
+}
