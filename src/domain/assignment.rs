@@ -36,9 +36,9 @@ impl Status {
         }
     }
 
-    /// The status of that name.
+    /// The status of that name, in any case.
     pub fn from_name(name: &str) -> Option<Status> {
-        Status::ALL.into_iter().find(|status| status.name() == name)
+        Status::ALL.into_iter().find(|status| status.name().eq_ignore_ascii_case(name))
     }
 
     /// The status that auto-assignment gives, by whether it found a class and whether that one is sufficient.
@@ -116,9 +116,9 @@ impl Action {
         }
     }
 
-    /// The action of that name.
+    /// The action of that name, in any case.
     pub fn from_name(name: &str) -> Option<Action> {
-        Action::ALL.into_iter().find(|action| action.name() == name)
+        Action::ALL.into_iter().find(|action| action.name().eq_ignore_ascii_case(name))
     }
 
     /// Whose the class is after it: a person's, or nobody's once it was taken away, so that the product's next change

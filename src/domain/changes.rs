@@ -50,8 +50,8 @@ const ASSIGNMENT: &str = "ASSIGNMENT_";
 /// What happens to products.
 const OF_PRODUCTS: [&str; 3] = ["PRODUCT_CREATED", "PRODUCT_UPDATED", "PRODUCT_DELETED"];
 /// What happens to assignments, beside what people decide.
-const OF_ASSIGNMENTS: [&str; 8] =
-    ["CREATE", "AUTO_ASSIGN", "AUTO_ABORT", "PRODUCT_CHANGED", "REQUEUE", "LABEL", "UNLABEL", "RULE_CHANGED"];
+const OF_ASSIGNMENTS: [&str; 9] =
+    ["CREATE", "AUTO_ASSIGN", "AUTO_ABORT", "PRODUCT_CHANGED", "REQUEUE", "LABEL", "UNLABEL", "UNDO", "RULE_CHANGED"];
 
 /// Every type of change, by which feeds and webhooks select.
 pub fn types() -> impl Iterator<Item = String> {
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn every_type_is_found_by_its_name_in_any_case() {
         let all: Vec<String> = types().collect();
-        assert_eq!(all.len(), 17);
+        assert_eq!(all.len(), 18);
         assert!(all.iter().all(|name| type_of_name(&name.to_lowercase()).as_ref() == Some(name)));
         assert_eq!(type_of_name("ASSIGN"), None);
         assert_eq!(type_of("ASSIGN", Some(Taxonomy::Ukgt)), "ASSIGNMENT_ASSIGN");

@@ -140,6 +140,7 @@ async fn found(
                 shop,
                 criteria,
                 product_ids,
+                shop_ids: None,
                 position: &position,
                 size: FOUND_AT_ONCE - 1,
                 deadline,

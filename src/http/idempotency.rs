@@ -207,11 +207,16 @@ async fn settle(
     let told = matches!(status.as_u16(), 400 | 404 | 409 | 415 | 422) && whole;
     if !(status.is_success() || told) {
         // What was done is undone where the service failed; an abort that a refused action leaves behind stays.
-        let kept = if status.is_server_error() { Ok(drop(held)) } else { held.commit().await };
+        let mut undone = None;
+        if status.is_server_error() {
+            drop(held);
+        } else {
+            undone = held.commit().await.err();
+        }
         release(state, key, attempt).await;
-        return match kept {
-            Ok(()) => answer,
-            Err(error) => ApiError::from(error).into_response(),
+        return match undone {
+            None => answer,
+            Some(error) => ApiError::from(error).into_response(),
         };
     }
     let (mut parts, body) = answer.into_parts();

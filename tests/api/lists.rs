@@ -120,3 +120,18 @@ async fn filter_criteria_select_and_what_is_wrong_with_them_is_named() {
     stop.cancel();
     feeding.await.expect("the job ends");
 }
+
+#[tokio::test]
+async fn names_in_a_query_are_read_in_any_case() {
+    let app = App::start().await;
+    app.create(&[("p", "Kaffee")]).await;
+    for query in ["assignmentStatus=unassigned", "assignmentStatus=Unassigned,ASSIGNED"] {
+        assert_eq!(ids(&app.get(&format!("/assignments/TARIC?{query}")).await.expect(200).body), ["p"], "{query}");
+    }
+    for path in ["/products/global?detail=LARGE", "/changes?types=product_created&taxonomy=taric"] {
+        app.get(path).await.expect(200);
+    }
+    app.act("TARIC", "p", "reject", 0).await.expect(200);
+    assert_eq!(app.assignment("TARIC", "p").await["assignmentStatus"], "REJECTED");
+    app.get("/assignments/taric?assignmentStatus=ASSIGNED").await.expect(404);
+}

@@ -138,8 +138,9 @@ async fn counts_and_shops_are_the_same_by_both() {
             product_id: id.to_owned(),
             product: Product { shop_ids, product_details: product("shop's thing") },
         };
-        let made = fixture.store.create_products(&fixture.caller, ShopId::GLOBAL, &[new], &Asked::default(), false);
-        made.await.expect("created");
+        let (asked, new) = (Asked::default(), [new]);
+        let made = fixture.store.create_products(&fixture.caller, ShopId::GLOBAL, &new, &asked, false).await;
+        made.expect("created");
     }
     for engine in [fixture.postgres(), fixture.elasticsearch().await] {
         engine.rebuild(&|_, _| {}).await.expect("an index");

@@ -6,7 +6,7 @@ use axum::response::Response;
 use crate::domain::ShopId;
 use crate::domain::filter::Criteria;
 use crate::http::admission::{ITEM_BYTES, Tab};
-use crate::http::body::bad;
+use crate::http::body::{aside, bad};
 use crate::http::error::ApiError;
 use crate::http::links;
 use crate::http::params::{DEFAULT_PAGE_SIZE, Params};
@@ -117,6 +117,9 @@ pub(super) async fn show(
         }
     };
     let path = format!("{}{below}", links::products_path(shop));
-    let page = page.map(|record| ProductAnswer::new(record, detail, &state.links));
-    Ok(links::counted_page(&state.links, &path, query, page, ends, total))
+    let answer = || {
+        let page = page.map(|record| ProductAnswer::new(record, detail, &state.links));
+        links::counted_page(&state.links, &path, query, page, ends, total)
+    };
+    Ok(aside(size * ITEM_BYTES, answer))
 }

@@ -117,7 +117,7 @@ impl Store {
         with_retries(|| async {
             let mut tx = self.begin().await?;
             let declarations = match products.iter().any(|new| has_attributes(&new.product)) {
-                true => attributes::declarations(&mut *tx, caller.account).await?,
+                true => attributes::declarations(&mut tx, caller.account).await?,
                 false => Declarations::default(),
             };
             let existing = lock_products(&mut tx, caller.account, shop, &ids).await?;
@@ -190,7 +190,7 @@ impl Store {
                 match patch(current, update, apply) {
                     Ok(made) => {
                         if has_attributes(&made.product) && declarations.is_none() {
-                            declarations = Some(attributes::declarations(&mut *tx, caller.account).await?);
+                            declarations = Some(attributes::declarations(&mut tx, caller.account).await?);
                         }
                         let none = Declarations::default();
                         let declared = declarations.as_ref().unwrap_or(&none);
