@@ -3,6 +3,7 @@
 //! Auto-assignment and `POST /classifications` both decide here, so that they never differ.
 
 pub mod national;
+mod stakes;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use crate::domain::{ClassCode, Details, Precision, ProductClass, Segment, Taxono
 use crate::reference::Reference;
 
 use national::Words;
+use stakes::Stakes;
 
 /// Most words that are told for a candidate.
 pub const MAX_EVIDENCE_WORDS: usize = 8;
@@ -55,6 +57,9 @@ pub struct Found {
 pub struct Verdict {
     /// None when the evidence does not carry even a heading.
     pub found: Option<Found>,
+    /// What is at stake where it is wrong: the chance of that, times how far the rates of the classes in question lie
+    /// apart, in percentage points.
+    pub risk: f32,
 }
 
 impl Verdict {
@@ -91,6 +96,7 @@ pub struct Engine {
     model_path: PathBuf,
     classifier: ArcSwap<Classifier>,
     reference: Arc<Reference>,
+    stakes: Stakes,
 }
 
 /// Says that a code is no class, and which classes lie where it seems to belong.
@@ -130,7 +136,7 @@ impl Engine {
     /// When the model cannot be used.
     pub fn load(model_path: &Path, reference: Arc<Reference>) -> Result<Engine, ModelError> {
         let classifier = ArcSwap::from_pointee(Classifier::load(model_path)?);
-        Ok(Engine { model_path: model_path.to_owned(), classifier, reference })
+        Ok(Engine { model_path: model_path.to_owned(), classifier, reference, stakes: Stakes::default() })
     }
 
     /// Takes the model file anew; the one in use stays when it cannot be used.
@@ -166,10 +172,14 @@ impl Engine {
         let mut ranking = None;
         let mut decide = |taxonomy: &Taxonomy| {
             if let Some(evidence) = self.codes(details, *taxonomy) {
-                return self.by_codes(details, *taxonomy, &evidence, today);
+                let classes = std::iter::once(evidence.code).chain(evidence.conflicts.iter().map(|(_, code)| *code));
+                let verdict = self.by_codes(details, *taxonomy, &evidence, today);
+                return self.with_risk(verdict, *taxonomy, classes, today);
             }
             let ranking = ranking.get_or_insert_with(|| classifier.rank(&text(details)));
-            self.by_text(details, classifier.decide(ranking, precision), *taxonomy, today)
+            let verdict = self.by_text(details, classifier.decide(ranking, precision), *taxonomy, today);
+            let classes = ranking.candidates.iter().map(|candidate| candidate.code);
+            self.with_risk(verdict, *taxonomy, classes, today)
         };
         taxonomies.iter().map(&mut decide).collect()
     }
@@ -249,6 +259,23 @@ impl Engine {
         self.reference.vat.is_sufficient(self.reference.nomenclature(taxonomy), class, day)
     }
 
+    fn with_risk(
+        &self,
+        verdict: Verdict,
+        taxonomy: Taxonomy,
+        classes: impl Iterator<Item = ClassCode>,
+        today: NaiveDate,
+    ) -> Verdict {
+        let confidence = verdict.found.map(|found| found.confidence);
+        // Without any class in question there is nothing to be wrong about.
+        let mut classes = classes.peekable();
+        let risk = match classes.peek() {
+            Some(_) => self.stakes.risk(self.reference(), taxonomy, classes, confidence, today),
+            None => 0.0,
+        };
+        Verdict { risk, ..verdict }
+    }
+
     fn codes(&self, details: &Details, taxonomy: Taxonomy) -> Option<CodeEvidence> {
         customs_codes::evidence(details.customs_codes.as_ref()?, self.reference.nomenclature(taxonomy))
     }
@@ -282,7 +309,7 @@ impl Engine {
         let Some(code) = listed else { return Verdict::default() };
         let class = ProductClass { code, segment: self.side(details, taxonomy, code) };
         let sufficient = self.is_sufficient(taxonomy, class, today);
-        Verdict { found: Some(Found { class, strategy, confidence, sufficient }) }
+        Verdict { found: Some(Found { class, strategy, confidence, sufficient }), ..Verdict::default() }
     }
 
     /// The side of a partial VAT rule that the names and tags of a product settle. Descriptions are not asked: they speak

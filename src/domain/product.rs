@@ -41,6 +41,11 @@ pub struct Details {
     /// Facts for customs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub customs: Option<Customs>,
+    /// How much the product matters to the merchant, such as its turnover: a number of at least 0, 1 where nothing is
+    /// said. What matters more comes sooner in the queue of reviewers that `sort=impact` gives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<f64>)]
+    pub review_weight: Option<Number>,
     /// URLs of the product's assignments. Made by the service; ignored in requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub product_assignments: Option<Vec<String>>,
@@ -174,6 +179,11 @@ impl Details {
     /// Languages with their texts, in the order of their codes.
     pub fn languages(&self) -> impl Iterator<Item = (&str, &LanguageAttributes)> {
         self.language_attributes.iter().flatten().map(|(key, texts)| (key.as_str(), texts))
+    }
+
+    /// How much the product matters to the merchant; 1 where nothing is said.
+    pub fn review_weight(&self) -> f32 {
+        self.review_weight.as_ref().and_then(Number::as_f64).map_or(1.0, |weight| weight as f32)
     }
 
     /// The texts in one language.

@@ -24,6 +24,8 @@ pub const MAX_MANUFACTURER_CHARACTERS: usize = 1_000;
 pub const MAX_UIDS: usize = 50;
 /// Most characters of an identifier's key or value, and of a reference or condition code.
 pub const MAX_REFERENCE_CHARACTERS: usize = 200;
+/// Greatest weight of a product among those to be reviewed.
+pub const MAX_REVIEW_WEIGHT: f64 = 1e12;
 /// Most condition codes.
 pub const MAX_CONDITIONS: usize = 100;
 /// Most bytes of a product's details as JSON, as they are stored.
@@ -123,6 +125,11 @@ impl Check<'_> {
                     self.report(path, "INVALID_GTIN", message);
                 }
             }
+        }
+        let weight = details.review_weight.as_ref().map(|weight| weight.as_f64().unwrap_or(f64::NAN));
+        if weight.is_some_and(|weight| !(0.0..=MAX_REVIEW_WEIGHT).contains(&weight)) {
+            let message = format!("reviewWeight is a number from 0 to {MAX_REVIEW_WEIGHT}");
+            self.report("productDetails.reviewWeight", "INVALID_REVIEW_WEIGHT", message);
         }
         if let Some(customs) = &details.customs {
             self.customs(customs);
@@ -320,6 +327,9 @@ mod tests {
                     "productDetails.customs.physicalMeasure.amount INVALID_AMOUNT",
                 ],
             ),
+            (details(json!({"reviewWeight": 0})), vec![]),
+            (details(json!({"reviewWeight": 1.5e12})), vec!["productDetails.reviewWeight INVALID_REVIEW_WEIGHT"]),
+            (details(json!({"reviewWeight": -1})), vec!["productDetails.reviewWeight INVALID_REVIEW_WEIGHT"]),
             (details(json!({"merchantProductAttributes": {"plain": "x"}})), vec![]),
             (
                 details(json!({"merchantProductAttributes": {"text": "x", "other": 1, "plain": 2}})),

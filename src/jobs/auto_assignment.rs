@@ -21,7 +21,7 @@ pub const BATCH_PRODUCTS: usize = 500;
 impl From<Verdict> for AutoResult {
     fn from(verdict: Verdict) -> AutoResult {
         let found = verdict.found.map(|found| (found.class, found.strategy, found.confidence, found.sufficient));
-        AutoResult { found }
+        AutoResult { found, risk: verdict.risk }
     }
 }
 

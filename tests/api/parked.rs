@@ -31,7 +31,7 @@ async fn a_panic_costs_one_product_which_is_parked_and_can_be_sent_again() {
     let (batch, decided) = decide_by(batch, |claim| {
         let name = claim.details.language("de").and_then(|texts| texts.product_name.as_deref());
         assert!(name != Some("Socken aus Wolle"), "wool is too warm");
-        vec![AutoResult { found: None }; claim.slots.len()]
+        vec![AutoResult { found: None, risk: 0.0 }; claim.slots.len()]
     })
     .await;
     assert_eq!(batch.complete(&decided).await.expect("stored"), 6);

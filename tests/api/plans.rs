@@ -182,7 +182,7 @@ async fn what_is_done_often_scans_no_large_table() {
     // A claim keeps the only connection for itself until it is complete.
     let assigning = async {
         let batch = store.claim_auto_assignments(500).await.expect("a claim").expect("rows");
-        let nothing = |slots: usize| Ok(vec![AutoResult { found: None }; slots]);
+        let nothing = |slots: usize| Ok(vec![AutoResult { found: None, risk: 0.0 }; slots]);
         let results: Vec<_> = batch.claims.iter().map(|claim| nothing(claim.slots.len())).collect();
         batch.complete(&results).await
     };

@@ -335,3 +335,31 @@ async fn no_list_and_no_count_reads_a_whole_table() {
     let page = app.get("/assignments/TARIC?assignmentStatus=REJECTED&count=true&size=1").await.expect(200).body;
     assert_eq!((&page["total"], version(&page["items"][0])), (&json!(100), 0));
 }
+
+#[tokio::test]
+async fn what_weighs_more_is_reviewed_first() {
+    let app = App::start().await;
+    let product = |name: &str, weight: Value| json!({"productDetails": {"reviewWeight": weight, "languageAttributes": {"de": {"productName": name}}}});
+    // Bread or cake: one heading with several rates.
+    let products = json!({"heavy": product("Kuchenbrot", json!(1_000)), "light": product("Kuchenbrot", json!(0.5)),
+        "none": {"productDetails": {"languageAttributes": {"de": {"productName": "Kuchenbrot"}}}},
+        "zero": product("Kuchenbrot", json!(0))});
+    app.post("/products/global", products).await.expect(201);
+    app.assign().await;
+    let page = list(&app, "sort=impact").await;
+    let statuses: Vec<&Value> =
+        page["items"].as_array().expect("items").iter().map(|item| &item["assignmentStatus"]).collect();
+    assert!(statuses.windows(2).all(|pair| pair[0] == pair[1]), "{statuses:?}");
+    assert_eq!(ids(&page), "heavy none light zero");
+    let impact = |index: usize| page["items"][index]["impact"].as_f64().expect("an impact");
+    assert!(impact(1) > 0.0 && (impact(0) / impact(1) - 1_000.0).abs() < 5.0 && impact(3) == 0.0, "{page}");
+    // Another weight counts at once, and queues nothing.
+    let weight = json!({"productDetails": {"reviewWeight": 5_000}});
+    app.patch("/products/global?productId=zero&currentVersion=1", weight).await.expect(200);
+    let page = list(&app, "sort=impact").await;
+    assert_eq!(ids(&page), "zero heavy none light");
+    assert_eq!(page["items"][0]["autoAssignment"], "DONE");
+    let wrong = json!({"w": product("Brot", json!(-1))});
+    let refused = app.post("/products/global", wrong).await.expect(422);
+    assert_eq!(refused.faults(), ["productDetails.reviewWeight INVALID_REVIEW_WEIGHT"]);
+}

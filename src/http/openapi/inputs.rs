@@ -245,6 +245,10 @@ fn field_schema(schema: &str, field: &str) -> Option<ObjectBuilder> {
         ("Customs", "countryOfOrigin") => {
             text().enum_values(Some(countries::all().map(str::to_owned).collect::<Vec<_>>()))
         }
+        ("ProductDetails", "reviewWeight") => ObjectBuilder::new()
+            .schema_type(Type::Number)
+            .minimum(Some(Number::Int(0)))
+            .maximum(Some(Number::Int(1_000_000_000_000))),
         ("Customs", "btiId") => short(MAX_REFERENCE_CHARACTERS),
         ("PhysicalMeasure", "unit") => one_of(&UNITS),
         ("PhysicalMeasure", "amount") => {

@@ -52,6 +52,8 @@ pub struct Claim {
 pub struct AutoResult {
     /// The class found, with how, its confidence from 0 to 1, and whether it is sufficient.
     pub found: Option<(ProductClass, Strategy, f32, bool)>,
+    /// What is at stake where that is wrong.
+    pub risk: f32,
 }
 
 /// The results of a claim in the order of its slots, or why there are none.
@@ -237,9 +239,11 @@ impl Batch {
             rows.iter().map(|(_, _, result)| result.found.map(|(_, strategy, ..)| strategy.name())).collect();
         let stored: Vec<(i64, i16, i64)> = sqlx::query_as(
             "update assignments a set status = new.status, strategy = new.strategy, product_class = new.class,
-                    confidence = new.confidence, version = version + 1, auto_state = 'DONE', updated_at = now()
-             from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::real[])
-                  as new (product_key, taxonomy, status, strategy, class, confidence)
+                    confidence = new.confidence, risk = new.risk, review_weight = new.weight, version = version + 1,
+                    auto_state = 'DONE', updated_at = now()
+             from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::real[], $7::real[],
+                         $8::real[])
+                  as new (product_key, taxonomy, status, strategy, class, confidence, risk, weight)
              where a.product_key = new.product_key and a.taxonomy = new.taxonomy
              returning a.product_key, a.taxonomy, a.version",
         )
@@ -249,6 +253,8 @@ impl Batch {
         .bind(&strategies)
         .bind(&classes)
         .bind(rows.iter().map(|(_, _, result)| result.found.map(|found| found.2)).collect::<Vec<_>>())
+        .bind(rows.iter().map(|(_, _, result)| result.risk).collect::<Vec<_>>())
+        .bind(rows.iter().map(|(claim, ..)| claim.details.review_weight()).collect::<Vec<_>>())
         .fetch_all(&mut *self.tx)
         .await?;
         let versions: HashMap<(i64, i16), i64> =

@@ -48,6 +48,27 @@ pub(super) async fn push(tx: &mut Tx, account: i64, keys: &[i64]) -> Result<(), 
     Ok(())
 }
 
+/// Gives the assignments of products the weight that the products have now.
+pub(super) async fn weigh(tx: &mut Tx, weights: &[(i64, f32)]) -> Result<(), StoreError> {
+    if weights.is_empty() {
+        return Ok(());
+    }
+    let (keys, weights): (Vec<i64>, Vec<f32>) = weights.iter().copied().unzip();
+    sqlx::query("select from assignments where product_key = any($1) order by product_key, taxonomy for update")
+        .bind(&keys)
+        .execute(&mut **tx)
+        .await?;
+    sqlx::query(
+        "update assignments set review_weight = weight from unnest($1::bigint[], $2::real[]) as new (key, weight)
+         where product_key = key",
+    )
+    .bind(&keys)
+    .bind(&weights)
+    .execute(&mut **tx)
+    .await?;
+    Ok(())
+}
+
 /// Makes pending again what no person has decided, and marks the rest for review; in the order of products.
 pub(super) async fn product_changed(tx: &mut Tx, keys: &[i64]) -> Result<Vec<Touched>, StoreError> {
     if keys.is_empty() {

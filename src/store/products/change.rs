@@ -222,6 +222,16 @@ pub(super) async fn change_products<'a>(
         entries.push(product_entry(product, "PRODUCT_UPDATED", &caller.user, change.current.version + 1));
     }
 
+    let weighed: Vec<(i64, f32)> = changes
+        .iter()
+        .map(|change| (change, change.product.product_details.review_weight()))
+        .filter(|(change, weight)| {
+            !change.current.details.as_ref().is_ok_and(|before| before.review_weight() == *weight)
+        })
+        .map(|(change, weight)| (change.current.product_key, weight))
+        .collect();
+    auto_queue::weigh(tx, &weighed).await?;
+
     let affected: HashMap<i64, &str> = changes
         .iter()
         .filter(|change| {
