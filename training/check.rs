@@ -1,7 +1,8 @@
 //! `check-corpus`: whether the corpus and the table of labels are whole and clean.
 //!
 //! Errors make it fail: malformed lines, unknown codes, one text under two codes, digits of the code in a text, text in the
-//! other language, gaps and doubles in the labels. Warnings do not: rows that differ only in order or numbers but not in
+//! other language, the same words under two headings unless the table of allowed ones has them, gaps and doubles in the
+//! labels, coverage that names no code. Warnings do not: rows that differ only in order or numbers but not in
 //! code, and, unless `--complete` is given, headings and subheadings with too few rows.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,8 +15,13 @@ use vat_classification::classify::text::fold;
 use vat_classification::classify::words::{Language, role};
 use vat_classification::domain::ClassCode;
 
+use crate::brands;
 use crate::corpus::{self, Corpus, Row};
 use crate::labels::{self, Label};
+use allowed::Allowed;
+
+mod allowed;
+mod coverage;
 
 /// Fewest rows of a heading, its subheadings included, in each language.
 const MIN_ROWS_OF_HEADING: usize = 15;
@@ -35,6 +41,12 @@ pub(crate) struct Options {
     /// Directory of the label tables.
     #[arg(long, default_value = "models/taxonomy/hs2022")]
     pub(crate) labels: PathBuf,
+    /// Words that may stand under several headings: language, folded words, codes of four digits, reason.
+    #[arg(long, default_value = "training/allowed.tsv")]
+    pub(crate) allowed: PathBuf,
+    /// Directory of tables that say which kinds of goods are covered: category, code, rows.
+    #[arg(long, default_value = "training/coverage")]
+    pub(crate) coverage: PathBuf,
     /// Codes with too few rows are errors too.
     #[arg(long)]
     pub(crate) complete: bool,
@@ -69,7 +81,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     print_counts(&corpus.rows, &labels);
     let mut findings = Findings::default();
     check_labels(&labels, &mut findings);
-    check_rows(&corpus, &labels, &mut findings);
+    check_rows(&corpus, &labels, &allowed::read(&options.allowed)?, &mut findings);
+    coverage::check(&options.coverage, &corpus.rows, &labels, &mut findings)?;
     check_counts(&corpus.rows, &labels, options.complete, &mut findings);
     for (title, kinds) in [("warning", &findings.warnings), ("error", &findings.errors)] {
         for (kind, found) in kinds {
@@ -98,6 +111,7 @@ fn print_counts(rows: &[Row], labels: &[Label]) {
         println!("{chapter:<7} {german:>7} {english:>7} {generated:>9} {described:>9}");
     }
     let all = |index: usize| counts.values().map(|count| count[index]).sum::<usize>();
+    println!("brands and lines: {} rows", rows.iter().filter(|row| brands::is_of(row)).count());
     println!("all     {:>7} {:>7} {:>9} {:>9}", all(0), all(1), all(2), all(3));
 }
 
@@ -128,13 +142,19 @@ pub(crate) fn check_labels(labels: &[Label], findings: &mut Findings) {
     }
 }
 
-fn check_rows(corpus: &Corpus, labels: &[Label], findings: &mut Findings) {
+fn check_rows(corpus: &Corpus, labels: &[Label], allowed: &Allowed, findings: &mut Findings) {
     corpus.faults.iter().for_each(|fault| findings.error("malformed", fault.to_string()));
     let codes: BTreeSet<ClassCode> = labels.iter().map(|label| label.code).collect();
     let mut texts: HashMap<(Language, String), &Row> = HashMap::new();
     let mut words: HashMap<(Language, Vec<String>), &Row> = HashMap::new();
+    // The same words in the same order with the same numbers, whatever stands between them.
+    let mut phrases: HashMap<(Language, String, Vec<String>), &Row> = HashMap::new();
     let mut extractor = Extractor::default();
-    for row in &corpus.rows {
+    for row in corpus.rows.iter().filter(|row| brands::is_of(row) && !codes.contains(&row.code)) {
+        findings.error("unknown code", format!("{} [{}] {}", row.place, row.code, row.name));
+    }
+    // A brand stands for several goods by its nature.
+    for row in corpus.rows.iter().filter(|row| !brands::is_of(row)) {
         let shown = || format!("{} [{}] {}", row.place, row.code, row.name);
         if !codes.contains(&row.code) {
             findings.error("unknown code", shown());
@@ -148,17 +168,25 @@ fn check_rows(corpus: &Corpus, labels: &[Label], findings: &mut Findings) {
         let differs = |other: &&Row| !other.code.is_under(&row.code) && !row.code.is_under(&other.code);
         let text = fold(&whole(row));
         let mut sorted: Vec<String> = extractor.content_words(&text).map(str::to_owned).collect();
+        let spoken = sorted.join(" ");
         sorted.sort_unstable();
+        let numbers: Vec<String> = text.split(|c: char| !c.is_ascii_digit()).map(str::to_owned).collect();
         match texts.insert((row.language, text), row).filter(differs) {
             Some(other) => {
                 findings.error("one text under two codes", format!("{} and {} [{}]", shown(), other.place, other.code))
             }
             None => {
-                if let Some(other) = words.insert((row.language, sorted), row).filter(differs) {
-                    findings.warning(
-                        "texts under two codes that differ in order or numbers only",
-                        format!("{} and {} [{}] {}", shown(), other.place, other.code, other.name),
-                    );
+                let pair = |other: &Row| format!("{} and {} [{}] {}", shown(), other.place, other.code, other.name);
+                let heading_differs = |other: &&Row| row.code.prefix(4) != other.code.prefix(4);
+                let is_allowed = |other: &Row| allowed.has(row.language, &spoken, &[row.code, other.code]);
+                let same = phrases.insert((row.language, spoken.clone(), numbers), row).filter(differs);
+                match same.filter(heading_differs).filter(|other| !is_allowed(other)) {
+                    Some(other) => findings.error("the same words under two headings", pair(other)),
+                    None => {
+                        if let Some(other) = words.insert((row.language, sorted), row).filter(differs) {
+                            findings.warning("texts under two codes that differ in order or numbers only", pair(other));
+                        }
+                    }
                 }
             }
         }
@@ -253,7 +281,7 @@ mod tests {
             (vec![row("610910", en, "Hemd mit Kragen und Tasche")], "text in the other language"),
         ] {
             let mut findings = Findings::default();
-            check_rows(&Corpus { rows, ..Corpus::default() }, &labels, &mut findings);
+            check_rows(&Corpus { rows, ..Corpus::default() }, &labels, &Allowed::default(), &mut findings);
             assert_eq!(findings.errors.keys().collect::<Vec<_>>(), [&kind]);
         }
     }
@@ -263,7 +291,7 @@ mod tests {
         let labels = [label("61", "a"), label("6109", "b"), label("610910", "c")];
         let rows = vec![row("6109", Language::German, "T-Shirt"), row("610910", Language::German, "T-Shirt")];
         let mut findings = Findings::default();
-        check_rows(&Corpus { rows, ..Corpus::default() }, &labels, &mut findings);
+        check_rows(&Corpus { rows, ..Corpus::default() }, &labels, &Allowed::default(), &mut findings);
         assert!(findings.errors.is_empty(), "{findings:?}");
     }
 
@@ -289,7 +317,9 @@ mod tests {
         let Ok(labels) = labels::read(&root.join("models/taxonomy/hs2022")) else { return };
         let mut findings = Findings::default();
         check_labels(&labels, &mut findings);
-        check_rows(&corpus, &labels, &mut findings);
+        let allowed = allowed::read(&root.join("training/allowed.tsv")).expect("a table");
+        check_rows(&corpus, &labels, &allowed, &mut findings);
+        coverage::check(&root.join("training/coverage"), &corpus.rows, &labels, &mut findings).expect("tables");
         let first: Vec<_> = findings.errors.iter().map(|(kind, found)| (kind, &found[0])).collect();
         assert!(first.is_empty(), "{first:#?}");
     }

@@ -19,6 +19,8 @@ use anyhow::{Context, Result, bail};
 use vat_classification::classify::words::Language;
 use vat_classification::domain::ClassCode;
 
+use crate::brands;
+
 /// Most rows that one section may generate.
 const MAX_GENERATED: usize = 1000;
 /// Templates are tried this many times for each row that is wanted, before we settle for fewer.
@@ -84,12 +86,17 @@ pub(crate) struct Corpus {
     pub(crate) faults: Vec<Fault>,
     /// Words and phrases that are no evidence.
     pub(crate) vague: Vec<String>,
+    /// Brands, product lines and store brands among them.
+    pub(crate) brands: usize,
 }
 
 /// Name of the file with the words that are no evidence.
 pub(crate) const VAGUE_FILE: &str = "vague.txt";
 
-/// Reads every `NN.txt` of a directory, its list of vague words, and further files in the same form.
+/// Directory of the tables of brands, beside that of the corpus.
+const BRANDS_DIRECTORY: &str = "brands";
+
+/// Reads every `NN.txt` of a directory, its list of vague words, further files in the same form, and the brands.
 pub(crate) fn read(directory: &Path, extra: &[PathBuf]) -> Result<Corpus> {
     let mut corpus = Corpus::default();
     let mut files = Vec::new();
@@ -122,6 +129,9 @@ pub(crate) fn read(directory: &Path, extra: &[PathBuf]) -> Result<Corpus> {
             corpus.rows.append(&mut reader.rows);
             corpus.faults.append(&mut reader.faults);
         }
+    }
+    if let Some(beside) = directory.parent() {
+        brands::add(&mut corpus, &beside.join(BRANDS_DIRECTORY))?;
     }
     Ok(corpus)
 }
@@ -380,47 +390,5 @@ impl Random {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parse(text: &str) -> Reader {
-        let mut reader = Reader::new("61.txt".to_owned());
-        reader.read(text);
-        reader
-    }
-
-    #[test]
-    fn sections_slots_and_templates_give_rows() {
-        let reader = parse(
-            "# comment\n$dark = black | {deep|} navy\n$any = red | $dark\n[610910 de]\nT-Shirt {nicht} :: Weich\n\n[6109 en x3]\nTee {$any} {XL|}\n",
-        );
-        assert_eq!(reader.faults, []);
-        assert_eq!(reader.rows[0].name, "T-Shirt {nicht}");
-        assert_eq!(reader.rows[0].description.as_deref(), Some("Weich"));
-        let generated: Vec<&str> = reader.rows[1..].iter().map(|row| row.name.as_str()).collect();
-        assert_eq!(generated.len(), 3);
-        assert!(
-            generated.iter().all(|name| name.starts_with("Tee ") && !name.contains(['{', '$', '|'])),
-            "{generated:?}"
-        );
-        assert!(reader.rows[1..].iter().all(|row| row.generated && row.group == reader.rows[1].group));
-    }
-
-    #[test]
-    fn faults_name_their_line() {
-        for (text, line, what) in [
-            ("Hemd", 1, "before a section"),
-            ("[610910 fr]\nx", 1, "is written"),
-            ("[620910 de]\nx", 1, "another chapter"),
-            ("[61091 de]", 1, "is written"),
-            ("[610910 de]\na :: b :: c", 2, "two \" :: \""),
-            ("[610910 de x2]\na {b", 2, "not closed"),
-            ("[610910 de x2]\na {$none}", 2, "unknown slot"),
-            ("$a = {$a}\n[610910 de x2]\n{$a}", 3, "nested"),
-        ] {
-            let reader = parse(text);
-            let fault = reader.faults.first().expect(text);
-            assert!(fault.place.line == line && fault.what.contains(what), "{text}: {fault}");
-        }
-    }
-}
+#[path = "corpus_tests.rs"]
+mod tests;

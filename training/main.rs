@@ -1,5 +1,6 @@
 //! The trainer: checks the corpus, fits the classifier's model, and measures it.
 
+mod brands;
 mod check;
 mod compare;
 mod corpus;
@@ -8,6 +9,7 @@ mod export;
 mod fit;
 mod import_nomenclature;
 mod labels;
+mod limits;
 
 use std::process::ExitCode;
 
@@ -28,6 +30,8 @@ enum Command {
     CheckCorpus(check::Options),
     /// Fits a model on the corpus and writes it to one file.
     Fit(fit::Options),
+    /// Fits confidence and limits of a model to listings of shops with known codes.
+    FitLimits(limits::Options),
     /// Measures a model on files of texts with known codes.
     Evaluate(evaluate::Options),
     /// Reads an authority's list of codes into the reference data.
@@ -52,6 +56,7 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::CheckCorpus(options) => check::run(&options),
         Command::Fit(options) => fit::run(&options),
+        Command::FitLimits(options) => limits::run(&options),
         Command::Evaluate(options) => evaluate::run(&options),
         Command::ImportNomenclature(args) => import_nomenclature::run(args),
         Command::ExportReviewed(options) => export::run(&options),

@@ -8,13 +8,19 @@
 use rust_stemmers::{Algorithm, Stemmer};
 
 use super::ProductText;
-use super::lexicon::{Lexicon, Part, WordInfo};
+use super::lexicon::{Lexicon, Part, WordInfo, word_key};
 use super::table::Hash;
-use super::text::{Quantity, Token, TokenKind, Tokens};
+use super::text::{Token, TokenKind, Tokens};
 use super::words::{Language, Role, role};
+use walk::{Walk, quantity_features, stem_language};
+
+mod kinds;
+mod walk;
+
+pub use kinds::{FIELDS, Feature, Field, Kind, Place, PlainWord};
 
 /// Version of the features; a model made with another one is refused.
-pub const FEATURE_VERSION: u32 = 3;
+pub const FEATURE_VERSION: u32 = 4;
 
 /// Weight of a word in its own place.
 const WORD: f32 = 1.0;
@@ -50,60 +56,6 @@ const SPACE_INTRODUCED: Hash = Hash::space(b'I');
 const SPACE_UNIT: Hash = Hash::space(b'#');
 const SPACE_MAGNITUDE: Hash = Hash::space(b'M');
 
-/// Where a feature stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Field {
-    /// The name of the product.
-    Name,
-    /// Its tags or its description.
-    Rest,
-}
-
-/// What a feature is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A word that stands in the text.
-    Word,
-    /// A part of a compound.
-    Part,
-    /// Two neighbours in joint spelling.
-    Joint,
-    /// A mark of place: head of the naming phrase, or introduced by "for".
-    Mark,
-    /// A number.
-    Quantity,
-}
-
-/// Where a word stands in the phrase that names the good.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Place {
-    /// It is the first word of the phrase, vague ones aside.
-    pub first: bool,
-    /// It is the last one.
-    pub last: bool,
-}
-
-/// A weighted feature of a text.
-#[derive(Clone, Copy, Debug)]
-pub struct Feature {
-    /// Hash in the space of its kind.
-    pub key: u64,
-    /// Weight before rarity is taken into account.
-    pub weight: f32,
-    /// Where it stands.
-    pub field: Field,
-    /// What it is.
-    pub kind: Kind,
-    /// Whether it comes from a word that is no evidence by itself.
-    pub vague: bool,
-    /// Which words of the name's naming phrase it stands for.
-    pub place: Place,
-    /// Which piece of the product text it stands in, counted in the order of reading.
-    pub piece: u16,
-    /// Bytes of the piece that it stands for.
-    pub source: (u32, u32),
-}
-
 /// Extracts features; holds buffers, so use one for many texts.
 pub struct Extractor {
     german: Stemmer,
@@ -115,6 +67,7 @@ pub struct Extractor {
     /// Folded words that the lexicon does not know, one after the other.
     strange: String,
     strange_words: Vec<(usize, usize, usize)>,
+    plain_words: Vec<PlainWord>,
 }
 
 impl Default for Extractor {
@@ -128,6 +81,7 @@ impl Default for Extractor {
             joint: String::new(),
             strange: String::new(),
             strange_words: Vec::new(),
+            plain_words: Vec::new(),
         }
     }
 }
@@ -139,10 +93,10 @@ pub fn pieces<'a>(text: &ProductText<'a>, mut visit: impl FnMut(&'a str, Field, 
             visit(language.language, Field::Name, name);
         }
         for tag in language.tags.iter().take(MAX_TAGS) {
-            visit(language.language, Field::Rest, tag);
+            visit(language.language, Field::Tag, tag);
         }
         if let Some(description) = language.description {
-            visit(language.language, Field::Rest, description);
+            visit(language.language, Field::Description, description);
         }
     }
 }
@@ -153,6 +107,7 @@ impl Extractor {
         features.clear();
         self.strange.clear();
         self.strange_words.clear();
+        self.plain_words.clear();
         let mut piece = 0;
         pieces(text, |language, field, content| {
             self.piece(lexicon, language, field, content, piece, features);
@@ -163,6 +118,11 @@ impl Extractor {
     /// Words of the last text that the lexicon does not know and that do not fall apart: index of the feature, folded word.
     pub fn strange_words(&self) -> impl Iterator<Item = (usize, &str)> {
         self.strange_words.iter().map(|&(feature, start, end)| (feature, &self.strange[start..end]))
+    }
+
+    /// The content words of the last text, vague ones aside; of an unknown compound its parts.
+    pub fn plain_words(&self) -> &[PlainWord] {
+        &self.plain_words
     }
 
     /// Keys of the features of a known folded word: one for each language it is used in.
@@ -212,7 +172,9 @@ impl Extractor {
         let (first, last) = (source(walk.first), source(walk.last));
         for feature in &mut features[begin..] {
             let source = Some((feature.source.0 as usize, feature.source.1 as usize));
-            feature.place = Place { first: source == first, last: source == last };
+            // What stands before the head of a compound is its stuff or use, never the good.
+            let is_modifier = feature.kind == Kind::Modifier;
+            feature.place = Place { first: source == first, last: source == last && !is_modifier };
         }
         for (space, place) in [(SPACE_FIRST, walk.first), (SPACE_LAST, walk.last)] {
             if let Some(at) = place {
@@ -293,7 +255,7 @@ impl Extractor {
         walk.words += 1;
         let fade = match walk.field {
             Field::Name => 1.0,
-            Field::Rest => 1.0 / (1.0 + walk.words as f32 / DESCRIPTION_HALF_LIFE),
+            Field::Tag | Field::Description => 1.0 / (1.0 + walk.words as f32 / DESCRIPTION_HALF_LIFE),
         };
         if let Some(before) = walk.before {
             self.joint(before, at, fade, walk, features);
@@ -317,23 +279,40 @@ impl Extractor {
         if walk.introduced && !vague {
             features.push(make(SPACE_INTRODUCED.bytes_of(stem.as_bytes()).finish(), weight, Kind::Mark));
         }
+        let is_known = self.infos[at].is_some();
+        let mut plain_words = std::mem::take(&mut self.plain_words);
+        let mut plain = |word: &str, weight| {
+            if !vague {
+                plain_words.push(PlainWord { key: word_key(word), weight, field: walk.field });
+            }
+        };
+        if is_known {
+            plain(word, weight);
+        }
         let mut parts = std::mem::take(&mut self.parts);
         if lexicon.split(word, &mut parts) {
             let last = parts.len() - 1;
             for (index, &(from, end)) in parts.iter().enumerate() {
-                let key = self.part_key(lexicon, SPACE_WORD, &word[from..end], walk.language);
-                features.push(make(key, weight * if index == last { HEAD_PART } else { OTHER_PART }, Kind::Part));
+                let part = &word[from..end];
+                let key = self.part_key(lexicon, SPACE_WORD, part, walk.language);
+                let (share, kind) = if index == last { (HEAD_PART, Kind::Part) } else { (OTHER_PART, Kind::Modifier) };
+                features.push(make(key, weight * share, kind));
+                if !is_known {
+                    plain(part, weight * share);
+                }
             }
-        } else if self.infos[at].is_none() {
+        } else if !is_known {
             if let Some(from) = lexicon.known_end(word) {
                 let key = self.part_key(lexicon, SPACE_WORD, &word[from..], walk.language);
                 features.push(make(key, weight * KNOWN_END, Kind::Part));
+                plain(&word[from..], weight * KNOWN_END);
             }
             let start = self.strange.len();
             self.strange.push_str(word);
             self.strange_words.push((feature, start, self.strange.len()));
         }
         self.parts = parts;
+        self.plain_words = plain_words;
         if walk.naming && !vague {
             walk.first.get_or_insert(at);
             walk.last = Some(at);
@@ -380,52 +359,6 @@ impl Extractor {
             Language::German => self.german.stem(word),
             Language::English => self.english.stem(word),
         }
-    }
-}
-
-/// How far a piece of text has been read.
-struct Walk {
-    language: Language,
-    field: Field,
-    piece: u16,
-    /// Whether "for" or "with" came before, without a break since.
-    introduced: bool,
-    /// The content word directly before.
-    before: Option<usize>,
-    /// Whether we are still in the phrase that names the good.
-    naming: bool,
-    first: Option<usize>,
-    last: Option<usize>,
-    words: usize,
-}
-
-impl Walk {
-    fn feature(&self, key: u64, weight: f32, kind: Kind, vague: bool, from: &Token, to: &Token) -> Feature {
-        let source = (from.source.0 as u32, to.source.1 as u32);
-        Feature { key, weight, field: self.field, kind, vague, place: Place::default(), piece: self.piece, source }
-    }
-}
-
-fn quantity_features(quantity: Quantity, walk: &Walk, token: &Token, features: &mut Vec<Feature>) {
-    let mut letter = [0; 4];
-    let dimension = quantity.dimension.encode_utf8(&mut letter).as_bytes();
-    let unit = SPACE_UNIT.bytes_of(dimension).finish();
-    let magnitude = SPACE_MAGNITUDE.bytes_of(dimension).bytes_of(&quantity.magnitude.to_le_bytes()).finish();
-    for key in [unit, magnitude] {
-        features.push(walk.feature(key, QUANTITY, Kind::Quantity, true, token, token));
-    }
-}
-
-fn stem_language(info: Option<WordInfo>, text: Language) -> Language {
-    info.map_or(text, |info| stem_language_of(info, text))
-}
-
-/// English words stand in German listings and the other way round: a word that only one language uses is of that one.
-fn stem_language_of(info: WordInfo, text: Language) -> Language {
-    match (info.german, info.english) {
-        (true, false) => Language::German,
-        (false, true) => Language::English,
-        _ => text,
     }
 }
 

@@ -3,6 +3,7 @@
 //! [`text`] and [`features`] say what is read from a text; [`model`] is the file that training writes; `score` finds
 //! candidate classes and `rank` makes probabilities of their scores. Everything is immutable and may be shared by threads.
 
+mod dense;
 pub mod features;
 pub mod lexicon;
 pub mod model;
@@ -12,17 +13,20 @@ mod score;
 pub mod spelling;
 pub mod table;
 pub mod text;
+pub mod voices;
 pub mod words;
 
 use std::cell::RefCell;
 use std::path::Path;
 
 use crate::domain::{ClassCode, Precision};
+pub use dense::OPINIONS;
 use features::{Kind, pieces};
 use model::Model;
-pub use model::{Limits, ModelError, ModelInfo};
+pub use model::{Balance, Limits, ModelError, ModelInfo};
 pub use rank::probabilities;
 use score::Scorer;
+use voices::DIMENSIONS;
 
 /// What a product says of itself in one language.
 #[derive(Clone, Copy, Debug, Default)]
@@ -172,7 +176,17 @@ impl Classifier {
     pub fn vector(&self, text: &ProductText<'_>) -> Vec<(u32, f32)> {
         SCORER.with_borrow_mut(|scorer| {
             scorer.query.read(&self.model, text);
-            scorer.query.known.iter().map(|known| (known.id, known.weight)).collect()
+            scorer.query.vector()
+        })
+    }
+
+    /// The direction of the text's words over the vectors of the model; none when it knows none of them.
+    ///
+    /// For training: the third voice is fitted on what the service will see.
+    pub fn direction(&self, text: &ProductText<'_>) -> Option<[f32; DIMENSIONS]> {
+        SCORER.with_borrow_mut(|scorer| {
+            scorer.query.read(&self.model, text);
+            voices::direction(&self.model, &scorer.query)
         })
     }
 
@@ -180,7 +194,7 @@ impl Classifier {
     pub fn gram_vector(&self, name: &str) -> Vec<(u32, f32)> {
         SCORER.with_borrow_mut(|scorer| {
             scorer.query.read_grams(&self.model, name);
-            scorer.query.known.iter().map(|known| (known.id, known.weight)).collect()
+            scorer.query.vector()
         })
     }
 
@@ -272,6 +286,44 @@ mod tests {
             let best = classifier.rank(&named(language, name)).roll_up(4)[0];
             assert_eq!(best.code.as_str(), code, "{language} {name}: {best:?}");
         }
+    }
+
+    #[test]
+    fn a_shelf_settles_doubt_and_never_overrules_the_name() {
+        let classifier = shipped();
+        for (language, name, shelf, heading) in [
+            ("de", "Speisesalz jodiert", "Gewürze", "2501"),
+            ("de", "Speisesalz jodiert", "Küche", "2501"),
+            ("de", "Wasserkocher 1,7 l", "Küche", "8516"),
+            ("de", "Wasserkocher 1,7 l", "Töpfe", "8516"),
+            ("de", "Herren Jeanshose", "Sale", "6203"),
+            ("en", "Men's cotton t-shirt", "Shoes", "6109"),
+            ("en", "Electric kettle", "Kitchen", "8516"),
+            ("en", "Iodised table salt", "Spices", "2501"),
+        ] {
+            let tags = [shelf.to_owned()];
+            let mut text = named(language, name);
+            let best = |text: &ProductText<'_>| {
+                let ranking = classifier.rank(text);
+                (ranking.roll_up(4)[0].code.to_string(), classifier.decide(&ranking, Precision::P90).is_some())
+            };
+            let without = best(&text);
+            text.languages[0].tags = &tags;
+            let with = best(&text);
+            assert_eq!((without.0.as_str(), with.0.as_str()), (heading, heading), "{name} {shelf}");
+            // A wrong shelf may leave the name in doubt; it does not put another good in its place.
+            let is_wrong = ["Töpfe", "Shoes"].contains(&shelf);
+            assert!(is_wrong || with.1 || !without.1, "{name} {shelf}");
+        }
+        let tags = ["Schuhe".to_owned()];
+        let text = |tags| ProductText {
+            languages: vec![LanguageText { language: "de", name: Some("Lina 38"), tags, ..LanguageText::default() }],
+        };
+        let share = |text: &ProductText<'_>| {
+            let classes = classifier.rank(text).roll_up(2);
+            classes.iter().find(|class| class.code.as_str() == "64").map_or(0.0, |class| class.confidence)
+        };
+        assert!(share(&text(&tags)) > 2.0 * share(&text(&[])));
     }
 
     #[test]

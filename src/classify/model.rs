@@ -9,20 +9,22 @@
 //! | 16 each | offset and length of every section, from the beginning of the file |
 //! | … | the sections, in the order of [`Section`], each at a multiple of 8 |
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-use serde::{Deserialize, Serialize};
 
 use super::features::FEATURE_VERSION;
 use super::lexicon::Lexicon;
 use super::table::Table;
 use super::text::TEXT_VERSION;
-use crate::domain::{ClassCode, Precision};
+use super::voices::{DIMENSIONS, WORD_VECTOR};
+use crate::domain::ClassCode;
+
+mod info;
+
+pub use info::{Balance, Limits, ModelInfo, Ranker};
 
 /// Version of the layout of the file.
-pub const FORMAT_VERSION: u32 = 2;
+pub const FORMAT_VERSION: u32 = 3;
 
 /// Bytes of a model file, at most.
 const MAX_FILE_BYTES: u64 = 512 << 20;
@@ -30,7 +32,7 @@ const MAX_FILE_BYTES: u64 = 512 << 20;
 const MAGIC: &[u8; 8] = b"VATCLASS";
 const HEADER: usize = 24;
 const CHECKSUM_AT: usize = 16;
-const SECTIONS: usize = Section::RowTexts as usize + 1;
+const SECTIONS: usize = Section::HeadingVectors as usize + 1;
 
 /// What the file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,10 +65,30 @@ pub enum Section {
     RowTextStarts,
     /// Texts of the rows, UTF-8.
     RowTexts,
+    /// Table from words as they are written to their vectors.
+    Words,
+    /// Vectors of words, [`WORD_VECTOR`] bytes each.
+    WordVectors,
+    /// Weights of the third voice: a row over all headings for each dimension, and one of intercepts; 4-byte floats.
+    HeadingVectors,
 }
 
-/// Bytes of a feature's entry: offset of its first posting, rarity, scale of its weights.
-pub(crate) const FEATURE_ENTRY: usize = 12;
+/// Bytes of a feature's entry: offset of its first posting (4), rarity in steps of [`RARITY_STEP`] (2), and the upper half
+/// of the scale of its weights as a 4-byte float (2).
+pub(crate) const FEATURE_ENTRY: usize = 8;
+const RARITY_STEP: f32 = 1.0 / 4096.0;
+
+/// The last bytes of a feature's entry. Weights are to be divided by the scale that [`scale_of`] gives back.
+pub fn entry(rarity: f32, scale: f32) -> [u8; 4] {
+    let [low, high] = ((rarity / RARITY_STEP).round().clamp(0.0, 65_535.0) as u16).to_le_bytes();
+    let [scale_low, scale_high] = ((scale.to_bits() >> 16) as u16).to_le_bytes();
+    [low, high, scale_low, scale_high]
+}
+
+/// A scale as an entry keeps it.
+pub fn scale_of(scale: f32) -> f32 {
+    f32::from_bits(scale.to_bits() & 0xffff_0000)
+}
 
 /// What is known of a feature.
 #[derive(Clone, Copy, Debug)]
@@ -80,67 +102,8 @@ pub(crate) struct FeatureEntry {
 }
 
 /// A feature's weight for a node: node (2 bytes), learnt weight (signed), share in the profile of the node (unsigned).
+/// Behind all nodes come the headings of the second voice, whose weights are signed numbers of 2 bytes.
 pub(crate) type Posting = [u8; 4];
-
-/// What a model says of itself.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct ModelInfo {
-    /// Name of the model: date of its corpus and beginning of its checksum.
-    pub version: String,
-    /// Version of folding and tokens it was made with.
-    pub text_version: u32,
-    /// Version of the features it was made with.
-    pub feature_version: u32,
-    /// SHA-256 of the corpus, the label tables and the list of vague words, hexadecimal.
-    pub corpus: String,
-    /// Rows it was trained on.
-    pub rows: u64,
-    /// Six-digit classes it knows.
-    pub classes: u64,
-    /// Figures measured on held-out rows, by name.
-    pub metrics: BTreeMap<String, f64>,
-    /// Confidence from which a class of that depth is decided on, for [`Precision::P95`].
-    pub limits: Limits,
-    /// The same for the other balances between deciding often and deciding rightly.
-    #[serde(default)]
-    pub other_limits: Vec<(i16, Limits)>,
-    /// Coefficients of the ranker.
-    pub ranker: Ranker,
-}
-
-impl ModelInfo {
-    /// Confidence from which a class is decided on for that precision.
-    pub fn limits_for(&self, precision: Precision) -> Limits {
-        let other = self.other_limits.iter().find(|(percent, _)| *percent == precision.percent());
-        other.map_or(self.limits, |(_, limits)| *limits)
-    }
-}
-
-/// Confidence from which a class is decided on, 0 to 1.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Limits {
-    /// Six digits.
-    pub subheading: f32,
-    /// Four digits.
-    pub heading: f32,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits { subheading: 0.7, heading: 0.7 }
-    }
-}
-
-/// Coefficients of the ranker: logistic regression over candidates, then calibration.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Ranker {
-    /// One coefficient for each feature of a candidate.
-    pub weights: Vec<f32>,
-    /// Coefficients of the logarithm of the sharpness, over features of the text.
-    pub sharpness: Vec<f32>,
-    /// Coefficients of the logit of "none of them", over features of the text.
-    pub none: Vec<f32>,
-}
 
 /// Why a model file is refused.
 #[derive(Debug, thiserror::Error)]
@@ -222,7 +185,7 @@ impl Model {
 
     /// Checks the lengths that indexing relies on; the checksum vouches for the values.
     fn check_sections(&self) -> Result<(), ModelError> {
-        let tables = [Section::Lexicon, Section::Dictionary, Section::Spellings];
+        let tables = [Section::Lexicon, Section::Dictionary, Section::Spellings, Section::Words];
         if tables.iter().any(|&section| Table::over(self.section(section)).is_none()) {
             return Err(ModelError::Malformed("a table has a wrong size"));
         }
@@ -231,7 +194,9 @@ impl Model {
         let fits = self.array::<2>(Section::LeafHeading).len() == leaves
             && self.array::<4>(Section::RowStarts).len() == nodes + 1
             && self.array::<FEATURE_ENTRY>(Section::Features).len() > 1
-            && nodes <= usize::from(u16::MAX)
+            && 2 * nodes - leaves <= usize::from(u16::MAX)
+            && self.section(Section::WordVectors).len().is_multiple_of(WORD_VECTOR)
+            && self.array::<4>(Section::HeadingVectors).len() == (DIMENSIONS + 1) * (nodes - leaves)
             && std::str::from_utf8(self.section(Section::RowTexts)).is_ok();
         if !fits {
             return Err(ModelError::Malformed("its sections do not fit together"));
@@ -276,6 +241,11 @@ impl Model {
         self.table(Section::Spellings)
     }
 
+    /// Indices of vectors of words by key.
+    pub(crate) fn words(&self) -> Table<'_> {
+        self.table(Section::Words)
+    }
+
     fn table(&self, section: Section) -> Table<'_> {
         // Checked when the model was opened; an empty table would be refused there.
         Table::over(self.section(section)).unwrap_or(Table::EMPTY)
@@ -289,8 +259,8 @@ impl Model {
         FeatureEntry {
             first: u32_at(entry, 0) as usize,
             end: u32_at(&entries[id as usize + 1], 0) as usize,
-            rarity: f32::from_bits(u32_at(entry, 4)),
-            scale: f32::from_bits(u32_at(entry, 8)),
+            rarity: f32::from(u16::from_le_bytes([entry[4], entry[5]])) * RARITY_STEP,
+            scale: f32::from_bits(u32_at(entry, 4) & 0xffff_0000),
         }
     }
 
@@ -316,6 +286,17 @@ impl Model {
         self.leaves() + usize::from(u16::from_le_bytes(self.array::<2>(Section::LeafHeading)[leaf]))
     }
 
+    /// The leaves of the heading with that index.
+    pub(crate) fn leaves_of_heading(&self, heading: usize) -> std::ops::Range<usize> {
+        let first = self.number(Section::Headings, heading) * 100;
+        self.leaves_from(first)..self.leaves_from(first + 100)
+    }
+
+    /// How many leaves have a lower number.
+    fn leaves_from(&self, limit: usize) -> usize {
+        self.array::<4>(Section::Leaves).partition_point(|&leaf| (u32::from_le_bytes(leaf) as usize) < limit)
+    }
+
     /// The code of a leaf.
     pub(crate) fn leaf_code(&self, leaf: usize) -> Option<ClassCode> {
         ClassCode::new(&format!("{:06}", self.number(Section::Leaves, leaf)))
@@ -326,10 +307,7 @@ impl Model {
         let digits = code.prefix(6);
         let scale = 10usize.pow(6 - digits.digits() as u32);
         let first = digits.as_str().parse::<usize>().unwrap_or(0) * scale;
-        let at = |limit| {
-            self.array::<4>(Section::Leaves).partition_point(|&leaf| (u32::from_le_bytes(leaf) as usize) < limit)
-        };
-        at(first)..at(first + scale)
+        self.leaves_from(first)..self.leaves_from(first + scale)
     }
 
     /// The rows of a node.

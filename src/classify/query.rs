@@ -1,12 +1,11 @@
-//! A product text as a sparse vector over the features of a model.
+//! A product text as sparse vectors over the features of a model: one for each field.
 
-use super::features::{Extractor, Feature, Field, Kind, Place};
+use super::features::{Extractor, FIELDS, Feature, Field, Kind, Place};
 use super::model::Model;
 use super::{ProductText, spelling};
 
-/// Weight of tags and description together, beside a name. Of 0.3, 0.6, 1 and 1.4 the one that finds most headings of
-/// shop listings; many names are a brand and a model number.
-const REST: f32 = 1.0;
+/// Weight of name, tags and description where a row of several fields is learnt as one vector.
+const LEARNT_SHARES: [f32; FIELDS] = [1.0, 0.5, 0.7];
 /// Rarity that an unknown word is taken to have: it shortens what is known of a text.
 const UNKNOWN_RARITY: f32 = 1.0;
 /// Weight of all character n-grams of an unknown word together, beside a known word.
@@ -18,7 +17,7 @@ const LOOKUP_SLOTS: usize = 1024;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub(crate) id: u32,
-    /// Weight in the normalised vector.
+    /// Weight in the vector of its field, whose length is one.
     pub(crate) weight: f32,
     pub(crate) field: Field,
     /// Index of the extracted feature.
@@ -30,18 +29,25 @@ pub(crate) struct Known {
 pub(crate) struct Query {
     extractor: Extractor,
     pub(crate) features: Vec<Feature>,
+    /// In the order of ids; of one field each id once.
     pub(crate) known: Vec<Known>,
-    /// Features of the text whose word stands in no row, by share of the weight of all words, 0 to 1.
+    /// How much of each field's vector speaks for what the good is called: the name's where it says anything, else that
+    /// of tags and description together. The squares add up to one.
+    pub(crate) naming: [f32; FIELDS],
+    /// Features of the naming fields whose word stands in no row, by share of the weight of all words, 0 to 1.
     pub(crate) unknown_share: f32,
-    /// Content words that the model knows, vague ones aside.
-    pub(crate) evidence: usize,
+    /// Content words that the model knows, vague ones aside, by field.
+    pub(crate) evidence: [usize; FIELDS],
+    /// Languages in which there is a name with evidence.
+    pub(crate) languages: usize,
     /// Squared weight of the known features of the naming phrase's first word, and of its last.
     pub(crate) place_squares: [f32; 2],
     /// Whether the last word of the naming phrase is unknown.
     pub(crate) last_unknown: bool,
     /// Squared weight of unknown words, by field.
-    unknown_squares: [f32; 2],
+    unknown_squares: [f32; FIELDS],
     lookup: Vec<(u32, f32)>,
+    heaviest: Vec<(u32, f32)>,
 }
 
 impl Query {
@@ -49,21 +55,46 @@ impl Query {
     pub(crate) fn read(&mut self, model: &Model, text: &ProductText<'_>) -> bool {
         self.extractor.extract(&model.lexicon(), text, &mut self.features);
         self.resolve(model);
-        self.evidence > 0
+        self.languages = text.languages.iter().filter(|language| language.name.is_some()).count();
+        self.evidence.iter().any(|&evidence| evidence > 0)
+    }
+
+    /// Whether a description stands beside a name.
+    pub(crate) fn is_described(&self) -> bool {
+        let description = Field::Description as usize;
+        self.naming[description] == 0.0 && self.evidence[description] > 0
+    }
+
+    /// How much of each field's vector counts where a description is as good as a name.
+    pub(crate) fn with_description(&self) -> [f32; FIELDS] {
+        let mut shares = self.naming;
+        if self.is_described() {
+            shares[Field::Description as usize] = 1.0;
+        }
+        shares
+    }
+
+    /// The words of the text as they stand there.
+    pub(crate) fn extractor(&self) -> &Extractor {
+        &self.extractor
     }
 
     fn resolve(&mut self, model: &Model) {
         self.known.clear();
-        self.evidence = 0;
+        self.evidence = [0; FIELDS];
         self.last_unknown = false;
-        self.unknown_squares = [0.0; 2];
+        self.unknown_squares = [0.0; FIELDS];
         let (dictionary, spellings) = (model.dictionary(), model.spellings());
-        let (mut unknown, mut all) = (0.0, 0.0);
+        let (mut unknown, mut all) = ([0.0; FIELDS], [0.0; FIELDS]);
+        // Evidence that is spelt as the model knows it: "Lina" is hardly a misspelt linalool where a shelf says shoes.
+        let mut sure = [0; FIELDS];
         let mut strange = self.extractor.strange_words().peekable();
         for (index, feature) in self.features.iter().enumerate() {
             let strange_word = strange.next_if(|(of, _)| *of == index).map(|(_, word)| word);
+            let field = feature.field as usize;
             let mut weight = feature.weight;
             let mut id = dictionary.get(feature.key);
+            let is_sure = id.is_some();
             if let (None, Some(word), false) = (id, strange_word, feature.vague) {
                 let similar = spelling::find(word, |key| spellings.get(key));
                 id = similar.map(|(_, id)| id);
@@ -73,24 +104,25 @@ impl Query {
                 add_grams(model, word, feature, index, &mut self.known);
             }
             if feature.kind == Kind::Word && !feature.vague {
-                all += feature.weight;
+                all[field] += feature.weight;
                 if id.is_none() {
                     self.last_unknown |= feature.place.last;
-                    unknown += feature.weight;
-                    self.unknown_squares[field_index(feature.field)] += (weight * UNKNOWN_RARITY).powi(2);
+                    unknown[field] += feature.weight;
+                    self.unknown_squares[field] += (weight * UNKNOWN_RARITY).powi(2);
                 }
             }
             let Some(id) = id else { continue };
-            self.evidence += usize::from(!feature.vague && !matches!(feature.kind, Kind::Mark));
-            self.known.push(Known {
-                id,
-                weight: weight * model.feature(id).rarity,
-                field: feature.field,
-                feature: index,
-            });
+            let is_evidence = !feature.vague && !matches!(feature.kind, Kind::Mark);
+            self.evidence[field] += usize::from(is_evidence);
+            sure[field] += usize::from(is_evidence && is_sure);
+            let weight = weight * model.feature(id).rarity;
+            self.known.push(Known { id, weight, field: feature.field, feature: index });
         }
         drop(strange);
-        self.unknown_share = if all > 0.0 { unknown / all } else { 0.0 };
+        self.naming = naming(if sure.iter().any(|&sure| sure > 0) { sure } else { self.evidence });
+        let share = |unknown: f32, all: f32| if all > 0.0 { unknown / all } else { 0.0 };
+        let of_naming = |values: [f32; FIELDS]| values.iter().zip(self.naming).map(|(x, share)| x * share).sum::<f32>();
+        self.unknown_share = share(of_naming(unknown), of_naming(all));
         self.merge();
         self.normalise();
     }
@@ -99,7 +131,8 @@ impl Query {
     pub(crate) fn read_grams(&mut self, model: &Model, name: &str) {
         self.features.clear();
         self.known.clear();
-        self.unknown_squares = [0.0; 2];
+        self.unknown_squares = [0.0; FIELDS];
+        self.naming = [1.0, 0.0, 0.0];
         let words: Vec<String> = self.extractor.content_words(name).map(str::to_owned).collect();
         let lexicon = model.lexicon();
         for word in words.iter().filter(|word| !lexicon.get(word).is_some_and(|info| info.vague)) {
@@ -119,33 +152,39 @@ impl Query {
         self.normalise();
     }
 
-    /// Keeps the heaviest of equal features; one that stands in the name is not counted again in the rest.
-    fn merge(&mut self) {
-        let rank = |known: &Known| (known.id, known.field != Field::Name);
-        self.known.sort_unstable_by(|a, b| {
-            rank(a).cmp(&rank(b)).then(b.weight.total_cmp(&a.weight)).then(a.feature.cmp(&b.feature))
-        });
-        self.known.dedup_by_key(|known| known.id);
+    /// The text as one vector of length one, as rows are learnt: fields in fixed shares, of equal features the heaviest.
+    pub(crate) fn vector(&self) -> Vec<(u32, f32)> {
+        let there = |field: usize| self.known.iter().any(|known| known.field as usize == field);
+        let shares: [f32; FIELDS] = std::array::from_fn(|field| if there(field) { LEARNT_SHARES[field] } else { 0.0 });
+        let length = shares.iter().map(|share| share * share).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+        let mut vector: Vec<(u32, f32)> = Vec::with_capacity(self.known.len());
+        for known in &self.known {
+            let weight = known.weight * shares[known.field as usize] / length;
+            match vector.last_mut().filter(|(id, _)| *id == known.id) {
+                Some((_, heaviest)) => *heaviest = heaviest.max(weight),
+                None => vector.push((known.id, weight)),
+            }
+        }
+        vector
     }
 
-    /// Length one for the name and [`REST`] for the rest, then one for both together.
+    /// Keeps the heaviest of equal features of a field.
+    fn merge(&mut self) {
+        self.known.sort_unstable_by(|a, b| {
+            (a.id, a.field).cmp(&(b.id, b.field)).then(b.weight.total_cmp(&a.weight)).then(a.feature.cmp(&b.feature))
+        });
+        self.known.dedup_by_key(|known| (known.id, known.field));
+    }
+
+    /// Gives the vector of each field the length one.
     fn normalise(&mut self) {
-        let norm = |field| {
-            let squares =
-                self.known.iter().filter(|known| known.field == field).map(|known| known.weight * known.weight);
-            (squares.sum::<f32>() + self.unknown_squares[field_index(field)]).sqrt()
-        };
-        let (name, rest) = (norm(Field::Name), norm(Field::Rest));
-        let (name_part, rest_part) = match (name > 0.0, rest > 0.0) {
-            (true, true) => ((1.0 + REST * REST).sqrt().recip(), REST / (1.0 + REST * REST).sqrt()),
-            _ => (1.0, 1.0),
-        };
+        let mut squares = self.unknown_squares;
+        for known in &self.known {
+            squares[known.field as usize] += known.weight * known.weight;
+        }
         self.place_squares = [0.0; 2];
         for known in &mut self.known {
-            known.weight *= match known.field {
-                Field::Name => name_part / name,
-                Field::Rest => rest_part / rest,
-            };
+            known.weight /= squares[known.field as usize].sqrt();
             if let Some(Feature { place, .. }) = self.features.get(known.feature) {
                 self.place_squares[0] += f32::from(place.first) * known.weight * known.weight;
                 self.place_squares[1] += f32::from(place.last) * known.weight * known.weight;
@@ -153,20 +192,32 @@ impl Query {
         }
     }
 
-    /// Makes [`Query::weight_of`] answer for the features of this text.
+    /// Makes [`Query::weight_of`] answer for the naming features of this text.
     pub(crate) fn index(&mut self) {
         self.lookup.clear();
         self.lookup.resize(LOOKUP_SLOTS, (u32::MAX, 0.0));
-        for known in self.known.iter().take(LOOKUP_SLOTS / 2) {
-            let mut at = slot(known.id);
+        self.heaviest.clear();
+        for known in &self.known {
+            let weight = known.weight * self.naming[known.field as usize];
+            match self.heaviest.last_mut().filter(|(id, _)| *id == known.id) {
+                Some((_, heaviest)) => *heaviest = heaviest.max(weight),
+                None => self.heaviest.push((known.id, weight)),
+            }
+        }
+        if self.heaviest.len() > LOOKUP_SLOTS / 2 {
+            self.heaviest.sort_unstable_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+            self.heaviest.truncate(LOOKUP_SLOTS / 2);
+        }
+        for &(id, weight) in &self.heaviest {
+            let mut at = slot(id);
             while self.lookup[at].0 != u32::MAX {
                 at = (at + 1) % LOOKUP_SLOTS;
             }
-            self.lookup[at] = (known.id, known.weight);
+            self.lookup[at] = (id, weight);
         }
     }
 
-    /// Weight of a feature in this text, 0 when it is not there.
+    /// Naming weight of a feature in this text, 0 when it is not there.
     #[inline]
     pub(crate) fn weight_of(&self, id: u32) -> f32 {
         let mut at = slot(id);
@@ -183,27 +234,29 @@ impl Query {
     }
 }
 
+/// Which fields say what the good is called.
+fn naming(evidence: [usize; FIELDS]) -> [f32; FIELDS] {
+    if evidence[Field::Name as usize] > 0 {
+        return [1.0, 0.0, 0.0];
+    }
+    let there = evidence.map(|evidence| f32::from(evidence > 0));
+    let length = there.iter().sum::<f32>().sqrt().max(1.0);
+    there.map(|there| there / length)
+}
+
 /// Adds the known character n-grams of a word.
 fn add_grams(model: &Model, word: &str, feature: &Feature, index: usize, known: &mut Vec<Known>) {
     let first = known.len();
     let dictionary = model.dictionary();
     spelling::grams(word, |key| {
         if let Some(id) = dictionary.get(key) {
-            known.push(Known {
-                id,
-                weight: feature.weight * model.feature(id).rarity,
-                field: feature.field,
-                feature: index,
-            });
+            let weight = feature.weight * model.feature(id).rarity;
+            known.push(Known { id, weight, field: feature.field, feature: index });
         }
     });
     let squares: f32 = known[first..].iter().map(|known| known.weight * known.weight).sum();
     let heaviest = known[first..].iter().map(|known| known.weight).fold(0.0, f32::max);
     known[first..].iter_mut().for_each(|known| known.weight *= GRAMS * heaviest / squares.sqrt());
-}
-
-fn field_index(field: Field) -> usize {
-    usize::from(field == Field::Rest)
 }
 
 #[inline]

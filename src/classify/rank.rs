@@ -1,5 +1,6 @@
 //! Probabilities of candidates, and the reasons for them.
 
+use super::dense::OPINIONS;
 use super::model::{Model, Ranker};
 use super::score::Scorer;
 use super::{Neighbour, Ranking, Scored};
@@ -7,6 +8,8 @@ use crate::domain::ClassCode;
 
 /// Candidates less likely than this are not listed.
 const MIN_CONFIDENCE: f32 = 0.001;
+/// Weight of a word of tags or description among the reasons, beside a word of the name.
+const BESIDE_THE_NAME: f32 = 0.5;
 /// Bounds of the logarithm of the sharpness, so that an unusual text cannot break the sums.
 const SHARPNESS_RANGE: (f32, f32) = (-3.0, 2.0);
 
@@ -27,7 +30,12 @@ pub(crate) fn ranking(model: &Model, scorer: &Scorer) -> Ranking {
 pub fn probabilities<'a>(ranker: &Ranker, dense: impl Iterator<Item = &'a [f32]>, text: &[f32]) -> Vec<f32> {
     let sharpness = dot(&ranker.sharpness, text).clamp(SHARPNESS_RANGE.0, SHARPNESS_RANGE.1).exp();
     let none = dot(&ranker.none, text);
-    let mut logits: Vec<f32> = dense.map(|features| sharpness * dot(&ranker.weights, features)).collect();
+    let opinion = |features: &[f32]| -> f32 {
+        let heard = ranker.opinions.iter().zip(OPINIONS);
+        heard.map(|(weight, at)| weight * features.get(at).copied().unwrap_or(0.0)).sum()
+    };
+    let logit = |features: &[f32]| sharpness * (dot(&ranker.weights, features) + opinion(features));
+    let mut logits: Vec<f32> = dense.map(logit).collect();
     let highest = logits.iter().copied().fold(none, f32::max);
     let mut total = (none - highest).exp();
     for logit in &mut logits {
@@ -48,7 +56,9 @@ pub(crate) fn feature_weights(model: &Model, scorer: &Scorer, code: &ClassCode) 
     let mut weights = Vec::new();
     for known in &scorer.query.known {
         let entry = model.feature(known.id);
-        let step = known.weight * entry.scale;
+        // What does not name the good counts less, as it does where classes are ranked.
+        let share = scorer.query.naming[known.field as usize].max(BESIDE_THE_NAME);
+        let step = known.weight * share * entry.scale;
         let mut of_leaf = vec![0.0f32; leaves.len()];
         let (mut best, mut any) = (f32::MIN, false);
         for &[low, high, weight, _] in model.postings(&entry) {
@@ -57,7 +67,7 @@ pub(crate) fn feature_weights(model: &Model, scorer: &Scorer, code: &ClassCode) 
             if leaves.contains(&node) {
                 of_leaf[node - leaves.start] += learnt;
                 any = true;
-            } else if node >= model.leaves() {
+            } else if (model.leaves()..model.nodes()).contains(&node) {
                 let below = leaves.clone().filter(|&leaf| model.heading_of(leaf) == node);
                 below.for_each(|leaf| {
                     of_leaf[leaf - leaves.start] += learnt;

@@ -27,14 +27,14 @@ pub fn role(word: &str) -> (Role, Option<Language>) {
     use Language::{English, German};
     match word {
         "fuer" | "zum" | "zur" | "mit" | "ohne" | "inkl" | "inklusive" | "passend" | "geeignet" | "samt" | "gegen"
-        | "bei" | "als" => (Role::Introduces, Some(German)),
+        | "bei" | "als" | "zu" | "kompatibel" => (Role::Introduces, Some(German)),
         "for" | "with" | "without" | "incl" | "including" | "includes" | "suitable" | "fits" | "against" | "to"
         | "compatible" => (Role::Introduces, Some(English)),
         "aus" | "von" | "vom" => (Role::Material, Some(German)),
         "of" | "from" => (Role::Material, Some(English)),
         "der" | "die" | "das" | "dem" | "den" | "des" | "ein" | "eine" | "einem" | "einen" | "einer" | "eines"
         | "und" | "oder" | "im" | "auf" | "am" | "ist" | "sind" | "wird" | "werden" | "wie" | "auch" | "sich"
-        | "sie" | "ihr" | "ihre" | "durch" | "ueber" | "unter" | "nach" | "zu" | "um" | "nicht" | "sowie" | "bzw"
+        | "sie" | "ihr" | "ihre" | "durch" | "ueber" | "unter" | "nach" | "um" | "nicht" | "sowie" | "bzw"
         | "ca" | "je" | "bis" | "dieser" | "diese" | "dieses" | "nur" | "sehr" | "vor" | "zwischen" | "kein"
         | "keine" | "kann" | "koennen" | "dank" | "jede" | "jeden" | "jeder" | "alle" | "alles" | "beim" | "fuers"
         | "ins" | "ab" | "noch" | "mehr" => (Role::Stop, Some(German)),

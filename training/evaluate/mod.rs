@@ -1,10 +1,11 @@
 //! `evaluate`: measures a model on texts with known codes.
 
+mod additions;
 mod calibration;
 mod report;
 mod risk;
 mod robustness;
-mod unlabelled;
+pub(crate) mod unlabelled;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -209,12 +210,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     }
     let info = classifier.info();
-    println!("model {}, {:?}, loaded in {loading:.1?}", info.version, info.limits);
+    println!("model {}, {:?}, loaded in {loading:.1?}", info.version, info.limits_for(options.precision));
     println!(
         "per cent        texts | 2: t1    t3    t5 | 4: t1    t3    t5 | 6: t1    t3    t5 | 4: 95 % | 4+: made right | 6: made right | empty"
     );
     for (name, tally) in &tallies {
         println!("{}", tally.line(name));
+    }
+    if let Some(corpus) = &options.corpus {
+        additions::print(&additions::measure(&classifier, corpus, &options.labels)?);
     }
     for path in &options.pool {
         unlabelled::print_pool(&classifier, path, options.precision)?;

@@ -5,16 +5,23 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use vat_classification::classify::model::{self, FORMAT_VERSION, ModelInfo};
+use vat_classification::classify::voices::{DIMENSIONS, SECOND_STEP};
 use vat_classification::classify::{Classifier, ProductText};
 
 use super::learn::{self, Node, Rows, Tree, Weights};
+use super::second::{self, Second};
+use super::third;
 use super::vocabulary::{self, Vocabulary};
+use super::word_vectors::WordVectors;
 use super::{Sample, SampleKind};
 
 /// Most postings of a feature: those of the heaviest weights.
 const MAX_POSTINGS: usize = 320;
+/// Least weight of a posting and least share in a profile; what has neither is not worth its bytes.
+const MIN_WEIGHT: f32 = 0.45;
+const MIN_SHARE: f32 = 8.0 / 255.0;
 /// Most rows of a class that are kept to compare with.
-const MAX_ROWS: usize = 16;
+const MAX_ROWS: usize = 9;
 /// Most bytes of a row's text that are kept to show.
 const MAX_ROW_TEXT: usize = 64;
 /// One in this many generated rows is learnt by its character n-grams too: they hold the same words again and again.
@@ -29,21 +36,45 @@ pub(crate) fn build(leaves: &[u32], samples: &[&Sample], vague: &[String], info:
     let lexicon = vocabulary::lexicon(&words);
     let vocabulary = Vocabulary::choose(samples, &lexicon).context("the lexicon is no table")?;
     ensure!(vocabulary.features.len() < 1 << ID_BITS, "too many features for the form of the rows");
-    let empty = Weights::default();
-    let skeleton = assemble(&tree, &lexicon, &vocabulary, &[0; 8], &empty, &RowTable::default(), info)?;
+    let silent = Learnt {
+        weights: Weights::default(),
+        second: Second::default(),
+        words: WordVectors::learn(&tree, samples, &words),
+        third: vec![0.0; (DIMENSIONS + 1) * tree.headings.len()],
+        rows: RowTable::default(),
+    };
+    let skeleton = assemble(&tree, &lexicon, &vocabulary, &[0; 8], &silent, info)?;
     let skeleton = Classifier::from_bytes(skeleton)?;
-    let mut vectors: Vec<Vec<(u32, f32)>> = samples.par_iter().map(|sample| skeleton.vector(&sample.text())).collect();
+    let mut rows: Vec<Vec<(u32, f32)>> = samples.par_iter().map(|sample| skeleton.vector(&sample.text())).collect();
     // Character n-grams are learnt from rows of their own, since in the service they stand for unknown words alone.
     let of_grams = |sample: &&&Sample| {
-        sample.kind != SampleKind::Generated || sample.text_hash().is_multiple_of(GENERATED_GRAM_SHARE)
+        !matches!(sample.kind, SampleKind::Generated | SampleKind::Brand)
+            || sample.text_hash().is_multiple_of(GENERATED_GRAM_SHARE)
     };
     let gram_samples: Vec<&Sample> = samples.iter().filter(of_grams).copied().collect();
-    vectors.par_extend(gram_samples.par_iter().map(|sample| skeleton.gram_vector(&sample.name)));
+    rows.par_extend(gram_samples.par_iter().map(|sample| skeleton.gram_vector(&sample.name)));
     let all: Vec<&Sample> = samples.iter().copied().chain(gram_samples).collect();
-    let rows = Rows::new(&tree, &all, vectors);
-    let weights = learn::learn(&tree, &rows, vocabulary.features.len());
-    let table = RowTable::choose(&tree, samples, &skeleton);
-    assemble(&tree, &lexicon, &vocabulary, &vocabulary.spellings(&words), &weights, &table, info)
+    let rows = Rows::new(&tree, &all, rows);
+    // The regression of the third voice keeps one core busy; the others are learnt beside it.
+    let (third, (weights, second)) = rayon::join(
+        || third::fit(&tree, &skeleton, samples),
+        || {
+            let features = vocabulary.features.len();
+            (learn::learn(&tree, &rows, features), second::learn(&tree, &rows, features))
+        },
+    );
+    let rows = RowTable::choose(&tree, samples, &skeleton);
+    let learnt = Learnt { weights, second, words: silent.words, third: third?, rows };
+    assemble(&tree, &lexicon, &vocabulary, &vocabulary.spellings(&words), &learnt, info)
+}
+
+/// What the voices have learnt, and the rows to compare with.
+struct Learnt {
+    weights: Weights,
+    second: Second,
+    words: WordVectors,
+    third: Vec<f32>,
+    rows: RowTable,
 }
 
 /// The same base with another description.
@@ -131,12 +162,12 @@ fn assemble(
     lexicon: &[u8],
     vocabulary: &Vocabulary,
     spellings: &[u8],
-    weights: &Weights,
-    rows: &RowTable,
+    learnt: &Learnt,
     info: &ModelInfo,
 ) -> Result<Vec<u8>> {
-    const { assert!(FORMAT_VERSION == 2, "the order of sections below is that of version 2") };
-    let (features, postings) = postings(vocabulary, weights);
+    let rows = &learnt.rows;
+    const { assert!(FORMAT_VERSION == 3, "the order of sections below is that of version 3") };
+    let (features, postings) = postings(tree, vocabulary, &learnt.weights, &learnt.second);
     let no_rows = vec![0; tree.nodes() + 1];
     let starts = if rows.starts.is_empty() { &no_rows } else { &rows.starts };
     let sections = [
@@ -153,6 +184,9 @@ fn assemble(
         numbers(&rows.features),
         numbers(&rows.text_starts),
         rows.texts.clone(),
+        learnt.words.table.clone(),
+        learnt.words.vectors.clone(),
+        learnt.third.iter().flat_map(|weight| weight.to_le_bytes()).collect(),
     ];
     Ok(model::assemble(info, &sections)?)
 }
@@ -162,27 +196,33 @@ fn numbers(values: &[u32]) -> Vec<u8> {
 }
 
 /// The entries and postings of all features, pruned and rounded.
-fn postings(vocabulary: &Vocabulary, weights: &Weights) -> (Vec<u8>, Vec<u8>) {
+fn postings(tree: &Tree, vocabulary: &Vocabulary, weights: &Weights, second: &Second) -> (Vec<u8>, Vec<u8>) {
     let (mut entries, mut postings) = (Vec::new(), Vec::new());
     for (id, &(_, rarity)) in vocabulary.features.iter().enumerate() {
-        let mut list: Vec<(Node, f32, f32)> = weights.of(id).collect();
+        let counts = |&(_, weight, share): &(Node, f32, f32)| weight.abs() >= MIN_WEIGHT || share >= MIN_SHARE;
+        let mut list: Vec<(Node, f32, f32)> = weights.of(id).filter(counts).collect();
         if list.len() > MAX_POSTINGS {
             list.sort_by(|a, b| (b.1.abs() + b.2).total_cmp(&(a.1.abs() + a.2)).then(a.0.cmp(&b.0)));
             list.truncate(MAX_POSTINGS);
             list.sort_by_key(|&(node, ..)| node);
         }
-        let scale = list.iter().map(|(_, weight, _)| weight.abs()).fold(0.0, f32::max) / 127.0;
+        // A scale loses its lower half in the file; with a little more of it the heaviest weight still fits.
+        let scale = model::scale_of(list.iter().map(|(_, weight, _)| weight.abs()).fold(0.0, f32::max) / 126.0);
         entries.extend_from_slice(&((postings.len() / 4) as u32).to_le_bytes());
-        entries.extend_from_slice(&rarity.to_bits().to_le_bytes());
-        entries.extend_from_slice(&scale.to_bits().to_le_bytes());
+        entries.extend_from_slice(&model::entry(rarity, scale));
         for (node, weight, share) in list {
             let weight = if scale > 0.0 { (weight / scale).round().clamp(-127.0, 127.0) as i8 } else { 0 };
             let share = (share * 255.0).round().clamp(0.0, 255.0) as u8;
             postings.extend_from_slice(&node.to_le_bytes());
             postings.extend_from_slice(&[weight as u8, share]);
         }
+        for (heading, weight) in second.of(id) {
+            let weight = (weight / SECOND_STEP).round().clamp(f32::from(i16::MIN), f32::from(i16::MAX)) as i16;
+            postings.extend_from_slice(&((tree.nodes() as Node) + heading).to_le_bytes());
+            postings.extend_from_slice(&weight.to_le_bytes());
+        }
     }
     entries.extend_from_slice(&((postings.len() / 4) as u32).to_le_bytes());
-    entries.extend_from_slice(&[0; 8]);
+    entries.extend_from_slice(&[0; 4]);
     (entries, postings)
 }

@@ -67,6 +67,14 @@ impl Tree {
         at(first)..at(first + scale)
     }
 
+    /// The headings, by index, of a range of leaves.
+    pub(crate) fn headings_of(&self, leaves: &Range<usize>) -> Range<usize> {
+        match leaves.clone().last() {
+            Some(last) => usize::from(self.heading_of_leaf[leaves.start])..usize::from(self.heading_of_leaf[last]) + 1,
+            None => 0..0,
+        }
+    }
+
     fn heading_node(&self, leaf: usize) -> usize {
         self.leaves.len() + usize::from(self.heading_of_leaf[leaf])
     }
@@ -74,9 +82,9 @@ impl Tree {
 
 /// Rows as vectors.
 pub(crate) struct Rows {
-    vectors: Vec<Vec<(u32, f32)>>,
-    targets: Vec<Range<usize>>,
-    weights: Vec<f32>,
+    pub(super) vectors: Vec<Vec<(u32, f32)>>,
+    pub(super) targets: Vec<Range<usize>>,
+    pub(super) weights: Vec<f32>,
 }
 
 impl Rows {

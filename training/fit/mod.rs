@@ -5,12 +5,17 @@
 //! then learnt from all rows that are not held out.
 
 mod base;
-mod calibrate;
+pub(crate) mod calibrate;
 mod learn;
 mod noise;
 mod ranker;
+pub(crate) mod refine;
+mod second;
+pub(crate) mod shelves;
 mod split;
+mod third;
 mod vocabulary;
+mod word_vectors;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -27,6 +32,7 @@ use vat_classification::classify::words::Language;
 use vat_classification::classify::{Classifier, LanguageText, ModelInfo, ProductText};
 use vat_classification::domain::ClassCode;
 
+use crate::brands;
 use crate::corpus::{self, Corpus, Row};
 use crate::labels::{self, Label};
 
@@ -52,6 +58,14 @@ pub(crate) struct Options {
     /// Where the model is written.
     #[arg(long, default_value = "models/classifier.bin")]
     pub(crate) out: PathBuf,
+    /// What a model said of listings with known codes, from `fit-limits`; confidence and limits follow them where it is
+    /// there.
+    #[arg(long, default_value = "training/limits/limits.tsv")]
+    pub(crate) limits: PathBuf,
+    /// A directory in which bases are kept, and from which they are taken while corpus and features stay the same: for work
+    /// on ranker and confidence.
+    #[arg(long)]
+    pub(crate) bases: Option<PathBuf>,
     /// Leaves faulty lines of the corpus out instead of refusing it.
     #[arg(long)]
     pub(crate) skip_faults: bool,
@@ -75,6 +89,8 @@ pub(crate) enum SampleKind {
     Written,
     /// A template of the corpus.
     Generated,
+    /// A brand or product line.
+    Brand,
     /// A label of the taxonomy.
     Label,
 }
@@ -107,12 +123,31 @@ pub(crate) struct Prepared {
     pub(crate) language: Language,
     pub(crate) name: String,
     pub(crate) description: Option<String>,
+    pub(crate) tags: Vec<String>,
+    /// The name in the other language.
+    pub(crate) other_name: Option<String>,
 }
 
 impl Prepared {
+    /// A row as it is.
+    pub(crate) fn plain(sample: &Sample) -> Prepared {
+        Prepared {
+            code: sample.code,
+            language: sample.language,
+            name: sample.name.clone(),
+            description: sample.description.clone(),
+            tags: Vec::new(),
+            other_name: None,
+        }
+    }
+
     /// The text as the service would see it.
     pub(crate) fn text(&self) -> ProductText<'_> {
-        product_text(self.language, &self.name, self.description.as_deref())
+        let mut text = product_text(self.language, &self.name, self.description.as_deref());
+        text.languages.iter_mut().for_each(|language| language.tags = &self.tags);
+        let other = other(self.language);
+        text.languages.extend(self.other_name.iter().flat_map(|name| product_text(other, name, None).languages));
+        text
     }
 }
 
@@ -128,11 +163,12 @@ pub(crate) fn prepared(samples: &[&Sample], most: usize) -> Vec<Prepared> {
     });
     let mut random = corpus::Random(2);
     let mut prepared = Vec::with_capacity(2 * rows.len());
+    let shelves = shelves::Shelves::of(samples);
     for sample in rows {
-        let (code, language) = (sample.code, sample.language);
-        let (name, description) = (sample.name.clone(), sample.description.clone());
-        prepared.push(Prepared { code, language, name, description });
-        prepared.push(noise::untidy(sample, samples, &mut random));
+        for mut row in [Prepared::plain(sample), noise::untidy(sample, samples, &mut random)] {
+            shelves.furnish(&mut row, &mut random);
+            prepared.push(row);
+        }
     }
     prepared
 }
@@ -141,6 +177,14 @@ pub(crate) fn prepared(samples: &[&Sample], most: usize) -> Vec<Prepared> {
 pub(crate) fn product_text<'a>(language: Language, name: &'a str, description: Option<&'a str>) -> ProductText<'a> {
     let language = language_key(language);
     ProductText { languages: vec![LanguageText { language, name: Some(name), description, tags: &[] }] }
+}
+
+/// The other language of the two.
+pub(crate) fn other(language: Language) -> Language {
+    match language {
+        Language::German => Language::English,
+        Language::English => Language::German,
+    }
 }
 
 fn language_key(language: Language) -> &'static str {
@@ -167,7 +211,18 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let step = |what: &str| eprintln!("{:>6.1} s  {what}", start.elapsed().as_secs_f32());
     step("first base, without the rows of the ranker");
     let mut info = ModelInfo { text_version: TEXT_VERSION, feature_version: FEATURE_VERSION, ..ModelInfo::default() };
-    let first = Classifier::from_bytes(base::build(&codes, &first, &corpus.vague, &info)?)?;
+    info.corpus = checksum(&corpus, &labels);
+    let build = |name: &str, samples: &[&Sample], info: &ModelInfo| {
+        let file = format!("{name}-{}-{FEATURE_VERSION}.bin", &info.corpus[..12]);
+        let path = options.bases.as_ref().map(|directory| directory.join(file));
+        if let Some(kept) = path.as_ref().filter(|path| path.exists()) {
+            return fs::read(kept).with_context(|| kept.display().to_string());
+        }
+        let base = base::build(&codes, samples, &corpus.vague, info)?;
+        path.map_or(Ok(()), |path| write(&path, &base))?;
+        Ok(base)
+    };
+    let first = Classifier::from_bytes(build("first", &first, &info)?)?;
     step("ranker");
     let unseen: Vec<&Sample> = samples.iter().filter(|sample| RANKER_BUCKETS.contains(&sample.bucket)).collect();
     info.ranker.weights = ranker::fit(&first, &unseen)?;
@@ -176,17 +231,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let trained: Vec<&Sample> = samples.iter().filter(|sample| sample.bucket != HELD_OUT).collect();
     let held_out: Vec<&Sample> = samples.iter().filter(|sample| sample.bucket == HELD_OUT).collect();
     step("base");
-    let base = base::build(&codes, &trained, &corpus.vague, &info)?;
+    let base = build("last", &trained, &info)?;
     step("calibration");
     let classifier = Classifier::from_bytes(base.clone())?;
     calibrate::fit(&classifier, &held_out, &corpus.vague, &mut info)?;
     info.rows = trained.len() as u64;
     info.classes = codes.len() as u64;
-    info.corpus = checksum(&corpus, &labels);
     info.version = format!("hs2022-{}", &info.corpus[..12]);
     let classifier = Classifier::from_bytes(base::with_info(&base, &info)?)?;
     info.metrics = calibrate::measure(&classifier, &held_out);
     calibrate::choose_limits(&classifier, &held_out, &mut info);
+    refine::refine(&refine::read(&options.limits)?, &mut info);
     let bytes = base::with_info(&base, &info)?;
     write(&options.out, &bytes)?;
     step("written");
@@ -194,11 +249,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for (name, value) in &info.metrics {
         eprintln!("  {name} {value:.4}");
     }
-    eprintln!("  limits {:?}", info.limits);
+    info.balances.iter().for_each(|balance| eprintln!("  {balance:?}"));
     Ok(())
 }
 
-/// Rows of corpus and labels. Labels are always trained on: there is one of each, and the service needs it.
+/// Rows of corpus and labels. Labels and brands are always trained on: there is one of each, and the service needs it.
 pub(crate) fn samples(rows: &[Row], labels: &[Label]) -> Vec<Sample> {
     let of_row = |row: &Row| Sample {
         code: row.code,
@@ -207,7 +262,11 @@ pub(crate) fn samples(rows: &[Row], labels: &[Label]) -> Vec<Sample> {
         description: row.description.clone(),
         bucket: BUCKETS,
         group: row.group,
-        kind: if row.generated { SampleKind::Generated } else { SampleKind::Written },
+        kind: match row.generated {
+            _ if brands::is_of(row) => SampleKind::Brand,
+            true => SampleKind::Generated,
+            false => SampleKind::Written,
+        },
     };
     let mut samples: Vec<Sample> = rows.iter().map(of_row).collect();
     for label in labels {
@@ -253,7 +312,7 @@ fn checksum(corpus: &Corpus, labels: &[Label]) -> String {
 }
 
 /// Writes beside the place and renames, so that a service which has the old file mapped keeps it whole.
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     let beside = path.with_extension("new");
     fs::write(&beside, bytes).with_context(|| beside.display().to_string())?;
     fs::rename(&beside, path).with_context(|| path.display().to_string())

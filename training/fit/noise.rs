@@ -12,7 +12,7 @@ const MISSING: f32 = 0.5;
 /// Probability that the longest word, often the noun that names the good, is one that stands in no corpus.
 const NEW_GOOD: f32 = 0.8;
 /// Probability that a foreign word is added, tried this many times.
-const FOREIGN: f32 = 0.5;
+const FOREIGN: f32 = 0.4;
 const FOREIGN_TRIES: usize = 6;
 /// Probability that it stands before the others, as the words do by which a good is described; behind them it would
 /// often be another good that has the first one's name, as in "shoe rack".
@@ -20,7 +20,7 @@ const FOREIGN_AT_FRONT: f32 = 0.9;
 /// Rows that are tried for a word of the same language; nearly half of all are of it.
 const BORROWING_TRIES: usize = 16;
 /// Share of foreign words that stand in no corpus, as brands do.
-const UNKNOWN: f32 = 0.5;
+const UNKNOWN: f32 = 0.65;
 
 /// An untidy copy of a row; words are borrowed from `others`.
 pub(crate) fn untidy(sample: &Sample, others: &[&Sample], random: &mut Random) -> Prepared {
@@ -42,12 +42,7 @@ pub(crate) fn untidy(sample: &Sample, others: &[&Sample], random: &mut Random) -
         let at = if random.unit() < FOREIGN_AT_FRONT { 0 } else { words.len() };
         words.splice(at..at, word);
     }
-    Prepared {
-        code: sample.code,
-        language: sample.language,
-        name: words.join(" "),
-        description: sample.description.clone(),
-    }
+    Prepared { name: words.join(" "), ..Prepared::plain(sample) }
 }
 
 /// A word of another row of the same language.

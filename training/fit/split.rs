@@ -10,7 +10,7 @@ use vat_classification::classify::features::Extractor;
 use super::{BUCKETS, Sample, SampleKind};
 use crate::corpus::{Random, fnv};
 
-/// Puts the samples into buckets; what belongs with a label is learnt from always, as labels are.
+/// Puts the samples into buckets; what belongs with a label or a brand is learnt from always, as they are.
 pub(crate) fn assign(samples: &mut [Sample]) {
     let mut extractor = Extractor::default();
     let mut sets = Sets::of(samples.len());
@@ -29,7 +29,7 @@ pub(crate) fn assign(samples: &mut [Sample]) {
     }
     let mut has_label = vec![false; samples.len()];
     for (index, sample) in samples.iter().enumerate() {
-        has_label[sets.root(index)] |= sample.kind == SampleKind::Label;
+        has_label[sets.root(index)] |= matches!(sample.kind, SampleKind::Label | SampleKind::Brand);
     }
     for index in 0..samples.len() {
         let root = sets.root(index);

@@ -14,12 +14,12 @@ use super::Sample;
 /// Rows from different lines in which a pair of neighbours must stand.
 const MIN_JOINT_LINES: u32 = 2;
 /// The same for marks of place.
-const MIN_MARK_LINES: u32 = 2;
+const MIN_MARK_LINES: u32 = 3;
 /// The same for numbers.
 const MIN_QUANTITY_LINES: u32 = 3;
 
 /// Rows in which a word must stand for misspellings of it to be known.
-const MIN_SPELLING_COUNT: u32 = 2;
+const MIN_SPELLING_COUNT: u32 = 3;
 /// The same for its beginning and its consonants, which many words share.
 const MIN_SHORT_COUNT: u32 = 4;
 /// Share of the rows of all words with a beginning or the same consonants that the commonest must have.
@@ -121,7 +121,7 @@ impl Vocabulary {
                     seen.last_line = sample.group;
                 }
                 seen.headings.insert(heading);
-                seen.is_word |= matches!(kind, Some(Kind::Word | Kind::Part));
+                seen.is_word |= matches!(kind, Some(Kind::Word | Kind::Part | Kind::Modifier));
                 seen.kind = seen.kind.or(kind);
             }
         }
