@@ -2,6 +2,7 @@
 
 mod brands;
 mod check;
+mod check_vat;
 mod compare;
 mod corpus;
 mod evaluate;
@@ -28,6 +29,8 @@ struct Arguments {
 enum Command {
     /// Checks that corpus and labels are whole and clean.
     CheckCorpus(check::Options),
+    /// Checks the VAT rules, and tells how many classes they settle.
+    CheckVat(check_vat::Options),
     /// Fits a model on the corpus and writes it to one file.
     Fit(fit::Options),
     /// Fits confidence and limits of a model to listings of shops with known codes.
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<()> {
     match command {
         Command::CheckCorpus(options) => check::run(&options),
+        Command::CheckVat(options) => check_vat::run(&options),
         Command::Fit(options) => fit::run(&options),
         Command::FitLimits(options) => limits::run(&options),
         Command::Evaluate(options) => evaluate::run(&options),

@@ -34,7 +34,7 @@ pub(super) async fn start(database: &Database, engine: Arc<Engine>, address: Soc
     let store = database.store.clone();
     tokio::spawn(async move {
         let url = format!("http://{address}");
-        if let Err(error) = demo::run(&url, &token, |code| label(engine.reference(), code)).await {
+        if let Err(error) = demo::run(&url, &token, |code| label(&engine.reference(), code)).await {
             eprintln!("error: the demonstration ended early: {error:#}");
         } else {
             println!("\nServing on {url}; end with Ctrl-C.");

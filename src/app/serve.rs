@@ -67,7 +67,7 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
     let database = Database::open(&settings.database).await?;
     let done = async {
         let engine = Arc::new(loading.await.context("loading the model")??);
-        reload_on_signal(engine.clone())?;
+        reload_on_signal(engine.clone(), settings.models.clone())?;
         let recorder = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Full("http_request_seconds".to_owned()), &LATENCY_BOUNDS)?
             .install_recorder()?;
@@ -161,6 +161,7 @@ fn start_jobs(state: &AppState, shutdown: &CancellationToken) -> JoinSet<()> {
     let wake = state.wake.review.clone();
     running.spawn(jobs::review::run(state.store.clone(), wake, shutdown.clone()));
     running.spawn(jobs::webhooks::run(state.store.clone(), state.webhooks.clone(), shutdown.clone()));
+    running.spawn(jobs::rule_changes::run(state.store.clone(), state.engine.clone(), shutdown.clone()));
     running.spawn(jobs::housekeeping::run(state.store.clone(), state.pictures.clone(), shutdown.clone()));
     running
 }
@@ -228,18 +229,31 @@ fn stop_on_signals(shutdown: CancellationToken) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// SIGHUP takes the model file anew.
-fn reload_on_signal(engine: Arc<Engine>) -> anyhow::Result<()> {
+/// SIGHUP takes the model file, the taxonomies and the VAT rules anew; what cannot be used leaves the old in place.
+fn reload_on_signal(engine: Arc<Engine>, settings: ModelSettings) -> anyhow::Result<()> {
     let mut hangup = signal(SignalKind::hangup())?;
     tokio::spawn(async move {
         while hangup.recv().await.is_some() {
-            let engine = engine.clone();
-            match tokio::task::spawn_blocking(move || engine.reload()).await {
-                Ok(Ok(info)) => tracing::info!(version = %info.version, "took the new model"),
-                Ok(Err(error)) => tracing::error!(%error, "the new model cannot be used; the old one stays"),
-                Err(error) => tracing::error!(%error, "the new model cannot be used; the old one stays"),
+            let (engine, settings) = (engine.clone(), settings.clone());
+            let reloading = tokio::task::spawn_blocking(move || reload(&engine, &settings));
+            if let Err(error) = reloading.await {
+                tracing::error!(%error, "the new files cannot be used; the old ones stay");
             }
         }
     });
     Ok(())
+}
+
+fn reload(engine: &Engine, settings: &ModelSettings) {
+    match engine.reload() {
+        Ok(info) => tracing::info!(version = %info.version, "took the new model"),
+        Err(error) => tracing::error!(%error, "the new model cannot be used; the old one stays"),
+    }
+    match load_reference(settings) {
+        Ok(reference) => {
+            engine.replace_reference(Arc::new(reference));
+            tracing::info!("took the new taxonomies and VAT rules");
+        }
+        Err(error) => tracing::error!(error = format!("{error:#}"), "the new facts cannot be used; the old ones stay"),
+    }
 }

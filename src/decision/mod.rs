@@ -18,7 +18,7 @@ use crate::domain::assignment::{Status, Strategy};
 use crate::domain::customs_codes::{self, CodeEvidence};
 use crate::domain::languages;
 use crate::domain::nomenclature::Nomenclature;
-use crate::domain::sides;
+use crate::domain::sides::{self, Facts};
 use crate::domain::{ClassCode, Details, Precision, ProductClass, Segment, Taxonomy};
 use crate::reference::Reference;
 
@@ -95,7 +95,7 @@ pub struct Explained {
 pub struct Engine {
     model_path: PathBuf,
     classifier: ArcSwap<Classifier>,
-    reference: Arc<Reference>,
+    reference: ArcSwap<Reference>,
     stakes: Stakes,
 }
 
@@ -136,6 +136,7 @@ impl Engine {
     /// When the model cannot be used.
     pub fn load(model_path: &Path, reference: Arc<Reference>) -> Result<Engine, ModelError> {
         let classifier = ArcSwap::from_pointee(Classifier::load(model_path)?);
+        let reference = ArcSwap::new(reference);
         Ok(Engine { model_path: model_path.to_owned(), classifier, reference, stakes: Stakes::default() })
     }
 
@@ -155,9 +156,15 @@ impl Engine {
         self.classifier.load().info().clone()
     }
 
-    /// Taxonomies and VAT rules.
-    pub fn reference(&self) -> &Reference {
-        &self.reference
+    /// Taxonomies and VAT rules in use. What is computed from one answer stays of one piece when others take their place.
+    pub fn reference(&self) -> Arc<Reference> {
+        self.reference.load_full()
+    }
+
+    /// Takes other taxonomies and VAT rules into use.
+    pub fn replace_reference(&self, reference: Arc<Reference>) {
+        self.reference.store(reference);
+        self.stakes.forget();
     }
 
     /// Decides for the taxonomies named, in their order; by text only where it is as sure as `precision` wants it.
@@ -219,13 +226,14 @@ impl Engine {
         let apart = |code: &ClassCode| {
             given.as_ref().is_none_or(|(own, _)| !code.is_under(&own.code) && !own.code.is_under(code))
         };
+        let reference = self.reference();
         let depth = digits.filter(|digits| *digits > SUBHEADING_DIGITS);
         let words = depth.map(|digits| (Words::of(&classifier, &text), digits));
         for scored in ranked.iter().filter(|scored| apart(&scored.code)).take(limit.saturating_sub(candidates.len())) {
             let evidence = classifier.explain(&text, scored.code, MAX_EVIDENCE_WORDS);
             let (mut code, mut confidence) = (scored.code, scored.confidence * rest);
             if let Some((words, digits)) = &words {
-                code = words.line(&classifier, self.reference.nomenclature(taxonomy), code, *digits);
+                code = words.line(&classifier, reference.nomenclature(taxonomy), code, *digits);
                 confidence *= if code == scored.code { 1.0 } else { national::SHARE_RIGHT };
             }
             candidates.push(Candidate { code, confidence, evidence });
@@ -245,10 +253,11 @@ impl Engine {
     /// # Errors
     /// Says what is unknown about it.
     pub fn class(&self, taxonomy: Taxonomy, sent: ProductClass) -> Result<ProductClass, String> {
-        let nomenclature = self.reference.nomenclature(taxonomy);
+        let reference = self.reference();
+        let nomenclature = reference.nomenclature(taxonomy);
         let known = nomenclature.canonical(sent.code).filter(|code| nomenclature.contains(*code));
         let code = known.ok_or_else(|| unlisted(nomenclature, sent.code))?;
-        if sent.segment != Segment::PLAIN && !self.reference.vat.defines_segment(taxonomy, code, sent.segment) {
+        if sent.segment != Segment::PLAIN && !reference.vat.defines_segment(taxonomy, code, sent.segment) {
             return Err(format!("the class {code} of {taxonomy} has no segment {}", sent.segment));
         }
         Ok(ProductClass { code, segment: sent.segment })
@@ -256,7 +265,8 @@ impl Engine {
 
     /// Whether every country's rate follows from a class on a day.
     pub fn is_sufficient(&self, taxonomy: Taxonomy, class: ProductClass, day: NaiveDate) -> bool {
-        self.reference.vat.is_sufficient(self.reference.nomenclature(taxonomy), class, day)
+        let reference = self.reference.load();
+        reference.vat.is_sufficient(reference.nomenclature(taxonomy), class, day)
     }
 
     fn with_risk(
@@ -270,14 +280,14 @@ impl Engine {
         // Without any class in question there is nothing to be wrong about.
         let mut classes = classes.peekable();
         let risk = match classes.peek() {
-            Some(_) => self.stakes.risk(self.reference(), taxonomy, classes, confidence, today),
+            Some(_) => self.stakes.risk(&self.reference(), taxonomy, classes, confidence, today),
             None => 0.0,
         };
         Verdict { risk, ..verdict }
     }
 
     fn codes(&self, details: &Details, taxonomy: Taxonomy) -> Option<CodeEvidence> {
-        customs_codes::evidence(details.customs_codes.as_ref()?, self.reference.nomenclature(taxonomy))
+        customs_codes::evidence(details.customs_codes.as_ref()?, self.reference.load().nomenclature(taxonomy))
     }
 
     fn by_codes(&self, details: &Details, taxonomy: Taxonomy, evidence: &CodeEvidence, today: NaiveDate) -> Verdict {
@@ -302,7 +312,8 @@ impl Engine {
         confidence: f32,
         today: NaiveDate,
     ) -> Verdict {
-        let nomenclature = self.reference.nomenclature(taxonomy);
+        let reference = self.reference();
+        let nomenclature = reference.nomenclature(taxonomy);
         // The classifier knows the Harmonized System; an operator's own taxonomy may lack a class of it, though seldom
         // its heading.
         let listed = [code, code.prefix(HEADING_DIGITS)].into_iter().find_map(|code| nomenclature.canonical(code));
@@ -312,15 +323,15 @@ impl Engine {
         Verdict { found: Some(Found { class, strategy, confidence, sufficient }), ..Verdict::default() }
     }
 
-    /// The side of a partial VAT rule that the names and tags of a product settle. Descriptions are not asked: they speak
-    /// of other goods and of people who are not the buyers.
+    /// The sides of partial VAT rules that the product's own data and words settle.
     fn side(&self, details: &Details, taxonomy: Taxonomy, code: ClassCode) -> Segment {
-        let named = self.reference.vat.segments(taxonomy, code);
-        let segments: Vec<Segment> = named.iter().map(|named| named.segment).collect();
-        let texts = details.languages().flat_map(|(_, texts)| {
-            texts.product_name.as_deref().into_iter().chain(texts.product_tags.iter().flatten().map(String::as_str))
-        });
-        sides::settle(code, &segments, texts)
+        let reference = self.reference.load();
+        let named = reference.vat.segments(taxonomy, code);
+        if named.is_empty() {
+            return Segment::PLAIN;
+        }
+        let segments: Vec<(Segment, &[u8])> = named.iter().map(|named| (named.segment, named.parts)).collect();
+        sides::settle(code, &segments, &Facts::of(details))
     }
 }
 

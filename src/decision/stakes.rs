@@ -44,6 +44,11 @@ impl Stakes {
         chance * (LEAST_SPREAD + spread(&ranges))
     }
 
+    /// Forgets what other rules led to.
+    pub(super) fn forget(&self) {
+        *self.remembered.write().unwrap_or_else(PoisonError::into_inner) = OfDay::default();
+    }
+
     fn ranges(&self, reference: &Reference, taxonomy: Taxonomy, code: ClassCode, day: NaiveDate) -> Ranges {
         {
             let remembered = self.remembered.read().unwrap_or_else(PoisonError::into_inner);

@@ -191,7 +191,8 @@ impl Details {
         self.language_attributes.as_ref()?.get(key)
     }
 
-    /// Whether what auto-assignment reads is the same in both: names, descriptions, tags and customs codes.
+    /// Whether what auto-assignment reads is the same in both: names, descriptions, tags, customs codes, and the merchant
+    /// attributes that VAT rules ask for.
     pub fn same_evidence(&self, other: &Details) -> bool {
         fn texts(details: &Details) -> impl Iterator<Item = (&str, Option<&str>, Option<&str>, &[String])> {
             let all = details.languages().map(|(key, texts)| {
@@ -200,8 +201,15 @@ impl Details {
             });
             all.filter(|(_, name, description, tags)| name.is_some() || description.is_some() || !tags.is_empty())
         }
+        fn facts(details: &Details) -> Vec<(&str, &String, &Value)> {
+            let language = details.languages().map(|(key, texts)| (key, texts.merchant_product_attributes.as_ref()));
+            let all = language.chain([("", details.merchant_product_attributes.as_ref())]);
+            let named =
+                all.flat_map(|(key, values)| values.into_iter().flatten().map(move |(name, value)| (key, name, value)));
+            named.filter(|(_, name, _)| crate::domain::sides::is_fact(name)).collect()
+        }
         let codes = |details: &Details| details.customs_codes.clone().unwrap_or_default();
-        codes(self) == codes(other) && texts(self).eq(texts(other))
+        codes(self) == codes(other) && texts(self).eq(texts(other)) && facts(self) == facts(other)
     }
 }
 
@@ -243,6 +251,7 @@ mod tests {
             ("/languageAttributes/de/productDescription", json!("kurz")),
             ("/languageAttributes/de/productTags", json!(["b"])),
             ("/languageAttributes/en", json!({"productName": "Trousers"})),
+            ("/merchantProductAttributes", json!({"age": 8})),
             ("/customsCodes/taricCode", json!("6204")),
         ] {
             assert!(!before.same_evidence(&with(pointer, value)), "{pointer}");

@@ -1,10 +1,20 @@
-//! Which side of a partial VAT rule a product is on, where its own words leave no doubt.
+//! Which sides of partial VAT rules a product is on, where its own data and words leave no doubt.
 //!
 //! Goods that share a code and differ for VAT are told apart by the segment of their class (see [`crate::domain::vat`]).
-//! A customs code or a classifier cannot tell it, a name sometimes can: a tampon is for menstrual hygiene, whatever else
-//! heading 9619 holds. Only words that mean one side are in the table. `Kinder`, `girls` and `baby` are not: clothes for
-//! children have the lower rate up to an age that differs by country, and baby blue and baby alpaca are for adults too.
-//! Words of two sides, or of none, leave the plain class.
+//! A customs code or a classifier cannot tell it; a name, a number or an attribute sometimes can: a tampon is for
+//! menstrual hygiene, whatever else heading 9619 holds, and a shirt of size 128 is for a child.
+//!
+//! Each side that the rules define for the code is answered with yes, no or not known. One yes puts the goods on that
+//! side, unless they may be on another at the same time of which nothing is known; several make the side that stands for
+//! them together; all no make the rest. Everything else leaves the plain class, which says nothing.
+
+mod facts;
+mod numbers;
+mod table;
+
+pub use facts::{Facts, is_fact};
+
+use table::{ADULTS, CLOTHES, YOUNG};
 
 use crate::domain::vat::REST_SIDE;
 use crate::domain::{ClassCode, Segment};
@@ -13,268 +23,124 @@ use crate::domain::{ClassCode, Segment};
 const CHILDREN: u8 = 3;
 /// The side of goods for children of 11 to 13.
 const OLDER_CHILDREN: u8 = 35;
+/// The side of goods in units that farms buy.
+const FARMING: u8 = 6;
+/// The side of still wine of at most 13 per cent of alcohol.
+const LIGHT_WINE: u8 = 12;
+/// The side of beer low in alcohol.
+const LIGHT_BEER: u8 = 24;
+/// The side of goods on prescription.
+const PRESCRIBED: u8 = 23;
+/// The side of drinks and juices without added sugar.
+const UNSWEETENED: u8 = 27;
+/// The side of drinks with much juice.
+const JUICY: u8 = 28;
+/// The side of juices with added sugar.
+const SWEETENED: u8 = 33;
+/// The side of fortified wine.
+const FORTIFIED: u8 = 53;
+
 /// Years up to which every country with a rate for children's clothes takes in the clothes of that age.
-const MAX_YEARS: u32 = 10;
-/// The same in months, as clothes for babies count them.
-const MAX_MONTHS: u32 = 36;
-/// Chapters of clothes, shoes and hats.
-const CLOTHES: &[&str] = &["61", "62", "64", "65"];
+const MAX_YOUNG_YEARS: f64 = 10.0;
+/// Years up to which some do.
+const MAX_OLDER_YEARS: f64 = 13.0;
+/// Most alcohol of wine with the parking rate, per cent by volume.
+const MAX_WINE_ALCOHOL: f64 = 13.0;
+/// Alcohol in per cent by volume between which wine may be fortified or strong by fermentation alone.
+const MAYBE_FORTIFIED_ALCOHOL: std::ops::Range<f64> = 15.0..17.0;
+/// Most alcohol of beer that counts as food, per cent by volume.
+const MAX_BEER_ALCOHOL: f64 = 3.5;
+/// Least juice of drinks with the rate of juices, per cent.
+const MIN_JUICE: f64 = 20.0;
+/// Least weight of a unit of fertiliser with the rate of farms, in kilograms.
+const MIN_FERTILISER_KILOGRAMS: f64 = 10.0;
 
-/// Words that mean a side, for goods of certain codes.
-struct Words {
-    side: u8,
-    /// Prefixes of the codes for which the words mean that side.
-    under: &'static [&'static str],
-    /// Words, or several with spaces between; a star stands for any end of a word.
-    says: &'static [&'static str],
-}
-
-const TABLE: &[Words] = &[
-    Words {
-        side: 13,
-        under: &["9619", "392490", "401490"],
-        says: &[
-            "tampon*",
-            "damenbinde*",
-            "monatsbinde*",
-            "slipeinlage*",
-            "menstruationstasse*",
-            "menstruationsschwamm*",
-            "periodenslip*",
-            "periodenunterwäsche",
-            "menstrual cup*",
-            "menstrual pad*",
-            "period cup*",
-            "period pants",
-            "period underwear",
-            "sanitary towel*",
-            "sanitary pad*",
-            "sanitary napkin*",
-            "panty liner*",
-        ],
-    },
-    Words {
-        side: 13,
-        under: &["6108", "6208"],
-        says: &[
-            "periodenslip*",
-            "periodenunterwäsche",
-            "menstruationsslip*",
-            "menstruationsunterwäsche",
-            "period pants",
-            "period underwear",
-            "period knickers",
-            "menstrual underwear",
-        ],
-    },
-    Words {
-        side: CHILDREN,
-        under: &["9619"],
-        says: &["babywindel*", "baby nappies", "baby nappy", "baby diaper*", "babies nappies", "windeln baby*"],
-    },
-    Words { side: 4, under: &["9619"], says: &["inkontinenz*", "incontinence"] },
-    Words {
-        side: 26,
-        under: &["220299"],
-        says: &[
-            "haferdrink*",
-            "hafermilch",
-            "sojadrink*",
-            "sojamilch",
-            "mandeldrink*",
-            "mandelmilch",
-            "reisdrink*",
-            "oat drink*",
-            "oat milk",
-            "soya drink*",
-            "soya milk",
-            "soy milk",
-            "almond drink*",
-            "almond milk",
-            "rice drink*",
-            "rice milk",
-        ],
-    },
-    Words { side: 16, under: &["8523"], says: &["hörbuch", "hörbücher", "audiobook*", "audio book*"] },
-    Words { side: 25, under: &["854143"], says: &["balkonkraftwerk*", "balkonsolar*", "balcony power plant*"] },
-    Words {
-        side: CHILDREN,
-        under: &["940180"],
-        says: &["kinderautositz*", "autokindersitz*", "babyautositz*", "child car seat*", "baby car seat*"],
-    },
-    Words {
-        side: 7,
-        under: &["650610"],
-        says: &[
-            "motorradhelm*",
-            "fahrradhelm*",
-            "motorcycle helmet*",
-            "bicycle helmet*",
-            "cycle helmet*",
-            "bike helmet*",
-        ],
-    },
-    Words {
-        side: CHILDREN,
-        under: CLOTHES,
-        says: &["säugling*", "neugeborene*", "newborn*", "babybody*", "babystrampler*", "babyschuh*", "babymütze*"],
-    },
-];
-
-/// Words that say that clothes are for adults.
-const ADULTS: &[&str] =
-    &["herren*", "damen*", "erwachsene*", "mens", "men", "womens", "women", "ladies", "adult", "adults"];
-
-/// Words that leave open whether clothes are for adults, beside words that say so.
-const YOUNG: &[&str] = &[
-    "kind",
-    "kinder*",
-    "kids",
-    "kid",
-    "child*",
-    "boy*",
-    "girl*",
-    "jungen*",
-    "mädchen*",
-    "baby*",
-    "babies",
-    "toddler*",
-    "infant*",
-    "junior*",
-    "teen*",
-    "jugend*",
-    "schul*",
-    "school*",
-    "säugling*",
-    "neugeborene*",
-    "newborn*",
-    "family",
-    "familie*",
-    "partnerlook",
-    "puppe*",
-    "doll*",
-];
-
-/// Words beside which a number of years is not the age of a wearer.
-const NO_AGE: &[&str] = &["garantie*", "gewährleistung*", "warranty", "guarantee*"];
-
-/// The segment of a class that its texts settle; the plain one when they do not.
+/// The segment of a class that the facts of a product settle; the plain one when they do not.
 ///
-/// `segments` are those that the rules define for the code, `texts` the names and tags of the product in any language.
-pub fn settle<'a>(code: ClassCode, segments: &[Segment], texts: impl Iterator<Item = &'a str>) -> Segment {
-    let under = |prefixes: &[&str]| prefixes.iter().any(|prefix| code.as_str().starts_with(prefix));
-    let clothes = under(CLOTHES);
-    if segments.is_empty() || !(clothes || TABLE.iter().any(|words| under(words.under))) {
-        return Segment::PLAIN;
-    }
-    let said: Vec<Vec<String>> = texts.map(words_of).collect();
-    let says = |patterns: &[&str]| said.iter().any(|words| patterns.iter().any(|pattern| occurs(pattern, words)));
-    let mut sides: Vec<u8> =
-        TABLE.iter().filter(|words| under(words.under) && says(words.says)).map(|words| words.side).collect();
-    if clothes && !says(NO_AGE) && wearer_is_young(&said) {
-        sides.push(CHILDREN);
-    }
-    let adults = clothes && says(ADULTS);
-    // Beside goods for children there must be no third kind of goods, on whose side the product might be.
-    let only_children = segments.iter().all(|segment| [CHILDREN, OLDER_CHILDREN, REST_SIDE].contains(&segment.side));
-    if adults && only_children && sides.is_empty() && !says(YOUNG) {
-        sides.push(REST_SIDE);
-    }
+/// `segments` are those that the rules define for the code, each with the sides on which its goods are at once.
+pub fn settle(code: ClassCode, segments: &[(Segment, &[u8])], facts: &Facts) -> Segment {
+    let mut sides: Vec<u8> = segments.iter().flat_map(|(_, parts)| parts.iter().copied()).collect();
+    sides.retain(|side| *side != REST_SIDE);
     sides.sort_unstable();
     sides.dedup();
-    let contradicted = adults && sides.contains(&CHILDREN);
-    let segment = match sides.as_slice() {
-        [side] if !contradicted => Segment { side: *side, detail: 0 },
-        _ => Segment::PLAIN,
-    };
-    if segments.contains(&segment) { segment } else { Segment::PLAIN }
-}
-
-/// The words of a text in lower case, with `men's` as one word.
-fn words_of(text: &str) -> Vec<String> {
-    let plain: String = text.chars().filter(|c| !matches!(c, '\'' | '\u{2019}')).flat_map(char::to_lowercase).collect();
-    plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
-}
-
-/// Whether the words of a pattern stand one after the other.
-fn occurs(pattern: &str, words: &[String]) -> bool {
-    let is = |wanted: &str, word: &String| match wanted.strip_suffix('*') {
-        Some(beginning) => word.starts_with(beginning),
-        None => word == wanted,
-    };
-    let length = pattern.split(' ').count();
-    words.windows(length).any(|window| pattern.split(' ').zip(window).all(|(wanted, word)| is(wanted, word)))
-}
-
-/// Whether the texts name ages such as `age 3-4` or `6-9 months`, and none above the limit.
-fn wearer_is_young(said: &[Vec<String>]) -> bool {
-    let mut young = false;
-    for words in said {
-        for at in 0..words.len().saturating_sub(1) {
-            let number = |at: usize| words.get(at).and_then(|word| word.parse::<u32>().ok());
-            let (Some(first), Some(last)) = (number(at), number(at + 1)) else { continue };
-            let before = at.checked_sub(1).map_or("", |before| words[before].as_str());
-            let after = words.get(at + 2).map_or("", String::as_str);
-            let limit = match (before, after) {
-                (_, "years" | "year" | "yrs" | "jahre" | "jahren") => MAX_YEARS,
-                (_, "months" | "mths" | "monate" | "monaten") => MAX_MONTHS,
-                ("age" | "ages" | "aged" | "alter", _) => MAX_YEARS,
-                _ => continue,
-            };
-            if first >= last || last > limit {
-                return false;
-            }
-            young = true;
+    if sides.is_empty() {
+        return Segment::PLAIN;
+    }
+    let mut answers: Vec<(u8, Option<bool>)> = sides.iter().map(|side| (*side, answer(code, *side, facts))).collect();
+    let is_yes = |answers: &[(u8, Option<bool>)], side: u8| answers.contains(&(side, Some(true)));
+    for (_, winner, losers) in table::INSTEAD.iter().filter(|(prefix, ..)| code.as_str().starts_with(prefix)) {
+        if is_yes(&answers, *winner) {
+            answers.iter_mut().filter(|(side, _)| losers.contains(side)).for_each(|(_, answer)| *answer = Some(false));
         }
     }
-    young
+    let yes: Vec<u8> = answers.iter().filter(|(_, answer)| *answer == Some(true)).map(|(side, _)| *side).collect();
+    let both = |a: u8, b: u8| segments.iter().any(|(_, parts)| parts.contains(&a) && parts.contains(&b));
+    let open = |side: &u8| answers.contains(&(*side, None));
+    let found = match yes.as_slice() {
+        [] if answers.iter().all(|(_, answer)| *answer == Some(false)) => Some(REST_SIDE),
+        [] => None,
+        all if sides.iter().any(|side| open(side) && all.iter().all(|known| both(*known, *side))) => None,
+        all => segments.iter().find(|(_, parts)| *parts == all).map(|(segment, _)| segment.side),
+    };
+    let segment = found.map(|side| Segment { side, detail: 0 });
+    segment.filter(|found| segments.iter().any(|(known, _)| known == found)).unwrap_or(Segment::PLAIN)
+}
+
+/// Whether the goods are on a side; none where nothing is known.
+fn answer(code: ClassCode, side: u8, facts: &Facts) -> Option<bool> {
+    let under = |prefixes: &[&str]| prefixes.iter().any(|prefix| code.as_str().starts_with(prefix));
+    let at_most = |limit: f64| move |value: f64| value <= limit;
+    let number = match side {
+        CHILDREN | OLDER_CHILDREN if under(CLOTHES) => return age(side, facts),
+        LIGHT_WINE => facts.alcohol().map(at_most(MAX_WINE_ALCOHOL)),
+        LIGHT_BEER => facts.alcohol().map(at_most(MAX_BEER_ALCOHOL)),
+        FORTIFIED => {
+            let clear = facts.alcohol().filter(|alcohol| !MAYBE_FORTIFIED_ALCOHOL.contains(alcohol));
+            clear.map(|alcohol| alcohol >= MAYBE_FORTIFIED_ALCOHOL.end)
+        }
+        JUICY => facts.juice().map(|juice| juice >= MIN_JUICE),
+        UNSWEETENED => facts.added_sugar().map(|sugar| !sugar),
+        SWEETENED => facts.added_sugar(),
+        PRESCRIBED => facts.prescription(),
+        FARMING if under(&["3102", "3103", "3104", "3105"]) => {
+            facts.kilograms().map(|weight| weight >= MIN_FERTILISER_KILOGRAMS)
+        }
+        _ => None,
+    };
+    let rows = || table::TABLE.iter().filter(|row| row.side == side && under(&row.under));
+    let yes = rows().any(|row| facts.says(&row.yes));
+    let no = rows().any(|row| facts.says(&row.no));
+    let words = match (yes, no) {
+        (true, false) => Some(true),
+        (false, true) => Some(false),
+        _ => None,
+    };
+    match (number, words) {
+        (Some(number), Some(words)) if number != words => None,
+        (Some(known), _) | (None, Some(known)) => Some(known),
+        (None, None) => None,
+    }
+}
+
+/// Whether clothes are for children of the side's age, by the ages and sizes that the product names, else by its words.
+fn age(side: u8, facts: &Facts) -> Option<bool> {
+    let adults = facts.says(ADULTS);
+    let named = table::TABLE.iter().any(|row| row.side == CHILDREN && row.under == CLOTHES && facts.says(&row.yes));
+    if adults && (named || facts.says(YOUNG) || facts.ages().is_some()) {
+        return None;
+    }
+    match facts.ages() {
+        Some((_, oldest)) if oldest <= MAX_YOUNG_YEARS => Some(side == CHILDREN),
+        Some((youngest, oldest)) if youngest > MAX_YOUNG_YEARS && oldest <= MAX_OLDER_YEARS => {
+            Some(side == OLDER_CHILDREN)
+        }
+        Some((youngest, _)) if youngest > MAX_OLDER_YEARS => Some(false),
+        Some(_) => None,
+        None if named => Some(side == CHILDREN),
+        None if adults => Some(false),
+        None => None,
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_settle_a_side_only_where_they_leave_no_doubt() {
-        let segments = |text: &str| -> Vec<Segment> { text.split(' ').filter_map(Segment::parse).collect() };
-        let (clothes, hygiene) = ("02-000 03-000 35-000", "02-000 03-000 04-000 13-000");
-        for (code, defined, texts, wanted) in [
-            ("961900", hygiene, "Tampons Super, 32 Stück", "13-000"),
-            ("961900", hygiene, "Always sanitary towels with wings", "13-000"),
-            ("961900", hygiene, "Babywindeln Gr. 4", "03-000"),
-            ("961900", hygiene, "Inkontinenzeinlagen für Männer", "04-000"),
-            ("961900", hygiene, "Windeln Gr. 4", "00-000"),
-            ("961900", hygiene, "Slipeinlagen bei Inkontinenz", "00-000"),
-            ("961900", "02-000 13-000", "Babywindeln Gr. 4", "00-000"),
-            ("961900", "", "Tampons", "00-000"),
-            ("610821", "02-000 03-000 13-000", "Period pants, black", "13-000"),
-            ("610821", "02-000 03-000 13-000", "Damen Slip schwarz", "00-000"),
-            ("610910", clothes, "Herren T-Shirt", "02-000"),
-            ("610910", clothes, "Men\u{2019}s crew neck tee", "02-000"),
-            ("610910", clothes, "Damenshirt", "02-000"),
-            ("610910", clothes, "Damen und Mädchen Shirt", "00-000"),
-            ("610910", clothes, "Damen Shirt|Kinder", "00-000"),
-            ("610910", clothes, "T-Shirt Kinder", "00-000"),
-            ("610910", clothes, "T-shirt baby blue", "00-000"),
-            ("610910", clothes, "Girls' T-shirt age 3-4", "03-000"),
-            ("610910", clothes, "T-shirt 6-9 months", "03-000"),
-            ("610910", clothes, "T-Shirt Mädchen 5-6 Jahre", "03-000"),
-            ("610910", clothes, "T-shirt 3-4 years, 13-14 years", "00-000"),
-            ("610910", clothes, "Ladies T-shirt, age 3-4", "00-000"),
-            ("610910", clothes, "T-shirt, warranty 2-3 years", "00-000"),
-            ("640391", "02-000 03-000 07-000", "Damen Stiefel", "00-000"),
-            ("650610", "02-000 03-000 07-000", "Motorradhelm matt", "07-000"),
-            ("220299", "01-000 02-000 26-000", "Bio Haferdrink ungesüßt 1 l", "26-000"),
-            ("220299", "01-000 02-000 26-000", "Limonade Hafer", "00-000"),
-            ("852349", "02-000 16-000", "Hörbuch auf 6 CDs", "16-000"),
-            ("852349", "02-000 16-000", "Hörspiel", "00-000"),
-            ("854143", "02-000 25-000", "Balkonkraftwerk 800 W", "25-000"),
-            ("854143", "02-000 25-000", "Solarmodul 400 W", "00-000"),
-            ("090121", "02-000 03-000", "Kaffee für Damen", "00-000"),
-        ] {
-            let code = ClassCode::new(code).expect("digits");
-            let found = settle(code, &segments(defined), texts.split('|'));
-            assert_eq!(found.to_string(), wanted, "{code} {texts}");
-        }
-    }
-}
+mod tests;

@@ -14,6 +14,7 @@
 //! nothing, so every side is possible.
 
 mod answer;
+mod audit;
 mod decide;
 mod parse;
 mod rate;
@@ -22,6 +23,7 @@ mod side;
 use chrono::NaiveDate;
 
 pub use answer::{AppliedRate, CountryVat, Sufficiency};
+pub use audit::{ToldGap, ToldRate};
 pub use parse::parse_country;
 pub use rate::{Percent, RateType};
 pub use side::{SegmentName, SideName, parse_sides};
@@ -63,6 +65,8 @@ pub struct CountryRules {
     like: Option<String>,
     /// Why no VAT of a member state or of the country is due in a territory.
     outside: Option<String>,
+    /// Kinds of rates of which it is not known what they are in a territory.
+    unknown_kinds: Vec<String>,
     /// How complete the rules are, in words.
     completeness: String,
     /// The day from which the rules are known; before it no rate is told.
@@ -161,6 +165,11 @@ impl VatRules {
     /// The countries of a taxonomy, in the order of their codes.
     pub fn countries(&self, taxonomy: Taxonomy) -> &[CountryRules] {
         &self.taxonomies[taxonomy.index()]
+    }
+
+    /// The territories that are shown in a taxonomy, in the order of their codes.
+    pub fn territories(&self, taxonomy: Taxonomy) -> &[CountryRules] {
+        &self.territories[taxonomy.index()]
     }
 
     /// How complete the rules are, by country, in the order of taxonomies and countries.

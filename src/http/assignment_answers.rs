@@ -185,7 +185,7 @@ pub(super) struct EventAnswer {
     timestamp: String,
     /// The token's user, or `auto-assignment`.
     actor: String,
-    /// CREATE, AUTO_ASSIGN, AUTO_ABORT, PRODUCT_CHANGED, REQUEUE, LABEL, UNLABEL, UNDO or one of the six actions.
+    /// CREATE, AUTO_ASSIGN, AUTO_ABORT, PRODUCT_CHANGED, REQUEUE, RULE_CHANGED, LABEL, UNLABEL, UNDO or one of the six actions.
     action: String,
     /// The status after it.
     #[serde(skip_serializing_if = "Option::is_none")]

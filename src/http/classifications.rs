@@ -203,7 +203,8 @@ fn model(engine: &Engine) -> ModelAnswer {
 
 /// The path of labels down to a class; its last step is the class itself, or the nearest that has a label.
 pub(super) fn path(engine: &Engine, taxonomy: Taxonomy, code: ClassCode) -> Vec<PathStep> {
-    let steps = engine.reference().nomenclature(taxonomy).path(code).into_iter();
+    let reference = engine.reference();
+    let steps = reference.nomenclature(taxonomy).path(code).into_iter();
     let step = |(code, labels): (ClassCode, Labels<'_>)| PathStep {
         product_class_code: code.to_string(),
         labels: LabelsAnswer { de: labels.de.to_owned(), en: labels.en.to_owned() },

@@ -109,7 +109,12 @@ pub(super) fn country_rates(state: &AppState, taxonomy: Taxonomy, class: Product
     let reference = state.engine.reference();
     let today = Utc::now().date_naive();
     let rates = reference.vat.sufficiency(reference.nomenclature(taxonomy), class, today, false);
-    let value = |country: &CountryVat<'_>| serde_json::to_value(country).unwrap_or_default();
+    let value = |country: &CountryVat<'_>| {
+        let mut value = serde_json::to_value(country).unwrap_or_default();
+        // How complete the rules are is told by `/vat-rates`, not once more with every assignment.
+        value.as_object_mut().and_then(|country| country.remove("completeness"));
+        value
+    };
     rates.countries.iter().map(value).collect()
 }
 
@@ -136,7 +141,8 @@ pub(super) async fn product_classes(
         }
     };
     let taxonomy = taxonomy(&name)?;
-    let nomenclature = state.engine.reference().nomenclature(taxonomy);
+    let reference = state.engine.reference();
+    let nomenclature = reference.nomenclature(taxonomy);
     let codes: Vec<ClassCode> = match (query, under) {
         (Some(query), under) if query.bytes().all(|b| b.is_ascii_digit()) => nomenclature
             .codes()

@@ -4,6 +4,7 @@ pub mod auto_assignment;
 pub mod housekeeping;
 pub mod projection;
 pub mod review;
+pub mod rule_changes;
 pub mod sampling;
 pub mod webhooks;
 

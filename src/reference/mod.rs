@@ -18,6 +18,7 @@ mod manifest;
 
 use std::fmt;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -47,6 +48,8 @@ pub struct Reference {
     pub nomenclatures: [Nomenclature; 3],
     /// The rules of all countries.
     pub vat: VatRules,
+    /// Differs between sets of taxonomies and VAT rules that may lead to other rates.
+    pub rule_set: String,
 }
 
 /// Why reference data cannot be used.
@@ -121,10 +124,13 @@ impl Reference {
                 format!("{new}, which follows {old}, is not listed"),
             ));
         }
-        let vat = load_vat(dir, &mut faults)?;
+        let (vat, vat_text) = load_vat(dir, &mut faults)?;
         vat.check_codes(&nomenclatures, &mut faults);
         if faults.is_empty() {
-            Ok(Reference { nomenclatures, vat })
+            let mut hasher = DefaultHasher::new();
+            hasher.write(vat_text.as_bytes());
+            nomenclatures.iter().flat_map(Nomenclature::codes).for_each(|code| code.hash(&mut hasher));
+            Ok(Reference { nomenclatures, vat, rule_set: format!("{:016x}", hasher.finish()) })
         } else {
             Err(ReferenceError::Faulty(Faults(without_repeats(faults))))
         }
@@ -184,23 +190,30 @@ fn line_labels(
     Ok(labels)
 }
 
-fn load_vat(dir: &Path, faults: &mut Vec<FileFault>) -> Result<VatRules, ReferenceError> {
+/// The rules, and all texts that they were read from.
+fn load_vat(dir: &Path, faults: &mut Vec<FileFault>) -> Result<(VatRules, String), ReferenceError> {
     let folder = dir.join("vat");
     let sides_file = folder.join("sides.tsv");
-    let sides = parse_sides(&name(dir, &sides_file), &read(&sides_file)?, faults);
+    let mut all = read(&sides_file)?;
+    let sides = parse_sides(&name(dir, &sides_file), &all, faults);
+    let mut load = |code: &str, path: &Path, known: &[CountryRules]| -> Result<CountryRules, ReferenceError> {
+        let text = read(path)?;
+        let rules = parse_country(code, &name(dir, path), &text, known, faults);
+        all.push_str(&text);
+        Ok(rules)
+    };
     let mut countries: Vec<CountryRules> = Vec::new();
     for country in Taxonomy::ALL.into_iter().flat_map(Taxonomy::countries) {
-        let path = folder.join(format!("{country}.tsv"));
-        let rules = parse_country(country, &name(dir, &path), &read(&path)?, &countries, faults);
+        let rules = load(country, &folder.join(format!("{country}.tsv")), &countries)?;
         countries.push(rules);
     }
     let mut territories: Vec<CountryRules> = Vec::new();
     let folder = folder.join("territories");
     for path in if folder.exists() { files_in(&folder)? } else { Vec::new() } {
         let code = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        territories.push(parse_country(code, &name(dir, &path), &read(&path)?, &countries, faults));
+        territories.push(load(code, &path, &countries)?);
     }
-    Ok(VatRules::new(&countries, &territories, sides, faults))
+    Ok((VatRules::new(&countries, &territories, sides, faults), all))
 }
 
 /// The files of a folder that hold tables, in order.

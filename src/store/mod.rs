@@ -20,6 +20,7 @@ pub mod pictures;
 pub mod products;
 pub mod pulse;
 pub mod quota;
+pub mod rule_changes;
 pub mod search;
 pub mod settings;
 pub mod tx;

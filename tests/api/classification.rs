@@ -146,7 +146,9 @@ async fn rates_follow_from_a_class_and_the_taxonomy_can_be_browsed() {
     let germany =
         germany["countries"].as_array().and_then(|all| all.iter().find(|one| one["country"] == "DE")).cloned();
     assert_eq!(germany.map(|one| one["rate"].clone()), Some(json!(7)));
+    assert!(rates["ruleSetDate"].is_string() && rates["countries"][0]["rateType"] == "ZERO");
     for (path, status) in [
+        ("/vat-rates/TARIC/4901?territories=maybe", 400),
         ("/vat-rates/HS/4901", 404),
         ("/vat-rates/TARIC/9999", 404),
         ("/vat-rates/TARIC/x", 404),
@@ -165,4 +167,85 @@ async fn rates_follow_from_a_class_and_the_taxonomy_can_be_browsed() {
     })));
     let found = app.get("/product-classes/TARIC?query=Kaffee").await.expect(200).body;
     assert!(found["items"].as_array().is_some_and(|items| !items.is_empty()));
+}
+
+#[tokio::test]
+async fn rates_tell_what_is_missing_what_is_not_known_and_what_will_change() {
+    let app = App::start().await;
+    let country = |body: &Value, code: &str| {
+        body["countries"]
+            .as_array()
+            .and_then(|all| all.iter().find(|one| one["country"] == code))
+            .cloned()
+            .unwrap_or_default()
+    };
+    let shirts = app.get("/vat-rates/UKGT/610910").await.expect(200).body;
+    assert_eq!(shirts["sufficient"], false);
+    assert!(
+        shirts["countries"][0]["rates"].as_array().is_some_and(|all| all.iter().any(|one| one["missing"] == "age"))
+    );
+    // What a file does not know is told as such.
+    let condoms = country(&app.get("/vat-rates/TARIC/401410").await.expect(200).body, "IT");
+    assert_eq!((&condoms["sufficient"], &condoms["rate"]), (&json!(false), &Value::Null));
+    let rates = condoms["rates"].as_array().cloned().unwrap_or_default();
+    assert!(
+        rates.iter().any(|one| one["category"] == "UNKNOWN" && one["rate"].is_null() && one.get("rateType").is_none())
+    );
+    // Rules that are enacted for a day to come are told before it, and answer for it.
+    let bread = app.get("/vat-rates/TARIC/190590-19-000?date=2026-11-22").await.expect(200).body;
+    assert_eq!(country(&bread, "SE")["nextChange"], "2028-01-01");
+    assert_eq!(bread["nextChange"], "2027-07-01");
+    let later = app.get("/vat-rates/TARIC/190590-19-000?date=2028-01-01").await.expect(200).body;
+    assert_eq!(country(&later, "SE")["rate"], 12);
+    // Before the day from which the history was checked there are no rates, and a reason.
+    let before = country(&app.get("/vat-rates/TARIC/190590-19-000?date=2011-01-01").await.expect(200).body, "ES");
+    assert_eq!(before["rates"], json!([]));
+    assert!(before["reason"].as_str().is_some_and(|reason| reason.contains("2025-01-01")), "{before}");
+}
+
+#[tokio::test]
+async fn territories_follow_the_countries_when_they_are_asked_for() {
+    let app = App::start().await;
+    let plain = app.get("/vat-rates/TARIC/847130").await.expect(200).body;
+    assert_eq!(plain["countries"].as_array().map(Vec::len), Some(27));
+    let body = app.get("/vat-rates/TARIC/847130?territories=true").await.expect(200).body;
+    assert_eq!(body["sufficient"], plain["sufficient"]);
+    let found = |code: &str| {
+        let all = body["countries"].as_array().cloned().unwrap_or_default();
+        let one = all.into_iter().find(|one| one["country"] == code).unwrap_or_default();
+        one["rate"]
+            .as_f64()
+            .map_or_else(|| one["reason"].as_str().unwrap_or("?").chars().take(15).collect(), |rate| rate.to_string())
+    };
+    for (code, wanted) in [
+        ("AT-JUNGHOLZ", "19"),
+        ("AT-MITTELBERG", "19"),
+        ("DE-BUESINGEN", "Outside the VAT"),
+        ("DE-HELGOLAND", "Outside the VAT"),
+        ("ES-CE", "Outside the VAT"),
+        ("ES-CN", "Outside the VAT"),
+        ("ES-ML", "Outside the VAT"),
+        ("FI-01", "25.5"),
+        ("FR-20R", "20"),
+        ("GF", "VAT is for the "),
+        ("GP", "8.5"),
+        ("GR-69", "Outside the VAT"),
+        ("GR-AEGEAN", "17"),
+        ("GR-LEROS", "17"),
+        ("IT-CAMPIONE", "Outside the VAT"),
+        ("IT-LIVIGNO", "Outside the VAT"),
+        ("MC", "20"),
+        ("MQ", "8.5"),
+        ("PT-20", "16"),
+        ("PT-30", "22"),
+        ("RE", "8.5"),
+        ("XI", "20"),
+        ("YT", "VAT is for the "),
+    ] {
+        assert_eq!(found(code), wanted, "{code}");
+    }
+    let ukgt = app.get("/vat-rates/UKGT/847130?territories=true").await.expect(200).body;
+    let codes: Vec<&str> =
+        ukgt["countries"].as_array().into_iter().flatten().filter_map(|one| one["country"].as_str()).collect();
+    assert_eq!(codes, ["GB", "IM", "XI"]);
 }

@@ -27,4 +27,5 @@ mod plans;
 mod products;
 mod races;
 mod review;
+mod rule_changes;
 mod webhooks;

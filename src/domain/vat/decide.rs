@@ -78,7 +78,7 @@ impl VatRules {
         let mut rates: Vec<AppliedRate<'a>> = Vec::new();
         if country.is_known_on(date) {
             country.each_rate(nomenclature, goods, date, |applied| {
-                rates.extend(self.applied(country, applied, goods.class, date));
+                rates.push(self.applied(country, applied, goods.class, date));
                 true
             });
         }
@@ -106,38 +106,32 @@ impl VatRules {
         applied: Applied<'a>,
         class: ProductClass,
         date: NaiveDate,
-    ) -> Option<AppliedRate<'a>> {
+    ) -> AppliedRate<'a> {
         let rate = country.rate_of(applied, date);
-        let Some(rule) = applied else {
-            return rate.map(|rate| AppliedRate {
-                rate: Some(rate.percent),
-                rate_type: Some(rate.rate_type),
-                category: STANDARD_CATEGORY,
-                goods: "Goods for which no rule names another rate",
-                product_class: class,
-                source: &rate.source,
-                missing: None,
-                valid_from: rate.valid.from,
-                valid_to: rate.valid.to,
-            });
-        };
-        if rate.is_none() && !rule.gap {
-            return None;
-        }
-        let text = country.text_of(rule);
-        let ends = [rule.valid.to, rate.and_then(|rate| rate.valid.to)];
-        let side = rule.segment.and_then(|segment| self.side(segment.side));
-        Some(AppliedRate {
+        let text = applied.map(|rule| country.text_of(rule));
+        let side = applied.and_then(|rule| rule.segment).and_then(|segment| self.side(segment.side));
+        let valid = applied.map(|rule| rule.valid);
+        let ends = [valid.and_then(|valid| valid.to), rate.and_then(|rate| rate.valid.to)];
+        let starts = [valid.map(|valid| valid.from), rate.map(|rate| rate.valid.from)];
+        let category = text.map_or(STANDARD_CATEGORY, |text| text.category.as_str());
+        AppliedRate {
             rate: rate.map(|rate| rate.percent),
             rate_type: rate.map(|rate| rate.rate_type),
-            category: if rule.gap { UNKNOWN_CATEGORY } else { &text.category },
-            goods: &text.goods,
-            product_class: ProductClass { code: rule.code, segment: rule.segment.unwrap_or(Segment::PLAIN) },
-            source: &text.source,
+            category: if rate.is_none() { UNKNOWN_CATEGORY } else { category },
+            goods: text.map_or("Goods for which no rule names another rate", |text| &text.goods),
+            product_class: applied.map_or(class, |rule| ProductClass {
+                code: rule.code,
+                segment: rule.segment.unwrap_or(Segment::PLAIN),
+            }),
+            source: match (text, rate) {
+                (Some(text), _) => &text.source,
+                (None, Some(rate)) => &rate.source,
+                (None, None) => "",
+            },
             missing: side.and_then(|side| side.fact.as_deref()),
-            valid_from: rate.map_or(rule.valid.from, |rate| rule.valid.from.max(rate.valid.from)),
+            valid_from: starts.into_iter().flatten().max().unwrap_or(country.since),
             valid_to: ends.into_iter().flatten().min(),
-        })
+        }
     }
 }
 

@@ -16,8 +16,9 @@
 //! `sides` are segments `NN-NNN` with spaces between; `00-000` means all goods of the codes. `TYPE` is a name of
 //! [`RateType::ALL`].
 //!
-//! The file of a territory also has `name text`; `outside why`, where no VAT is due; and `taxonomies`, where it is shown
-//! elsewhere than its country. Its own rates of a kind take the place of all that it took over of that kind.
+//! The file of a territory also has `name text`; `outside why`, where no VAT is due; `taxonomies`, where it is shown
+//! elsewhere than its country; and `unknown kind`, where it is not known what a kind of rate is. Its own rates of a kind
+//! take the place of all that it took over of that kind.
 
 use chrono::NaiveDate;
 
@@ -84,6 +85,7 @@ pub fn parse_country(
         shown_in: Vec::new(),
         like: None,
         outside: None,
+        unknown_kinds: Vec::new(),
         completeness: String::new(),
         since: NaiveDate::MIN,
         read: NaiveDate::MIN,
@@ -108,6 +110,11 @@ pub fn parse_country(
             }
             ["outside", why] if !why.is_empty() => {
                 rules.outside = Some(why.to_owned());
+                Ok(())
+            }
+            ["unknown", kind] => {
+                rules.rates.retain(|rate| rate.kind != kind);
+                rules.unknown_kinds.push(kind.to_owned());
                 Ok(())
             }
             ["taxonomies", names] => {
@@ -210,7 +217,7 @@ impl CountryRules {
         if self.outside.is_none() && !self.rates.iter().any(|rate| rate.kind == STANDARD_KIND) {
             faults.push(FileFault::at(file, 0, "there is no rate `standard`"));
         }
-        for text in self.texts.iter().filter(|text| !text.kind.is_empty()) {
+        for text in self.texts.iter().filter(|text| !text.kind.is_empty() && !self.unknown_kinds.contains(&text.kind)) {
             if !self.rates.iter().any(|rate| rate.kind == text.kind) {
                 faults.push(FileFault::at(file, text.line, format!("there is no rate `{}`", text.kind)));
             }

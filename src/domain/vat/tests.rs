@@ -220,7 +220,8 @@ fn two_sided() -> (Nomenclature, VatRules) {
     let second = format!("{head}rule\t3004\tpartial\t03-000\tzero\tMEDICINES\tprescribed\t2000-01-01\t\tlaw\n");
     let first = parse_country("CH", "f", &first, &[], &mut faults);
     let second = parse_country("LI", "s", &second, &[], &mut faults);
-    let island = "name\tIsland\ncompleteness\ttest\nlike\tCH\nrate\tstandard\tSTANDARD\t15\t2000-01-01\t\tlaw\n";
+    let island =
+        "name\tIsland\ncompleteness\ttest\nlike\tCH\nrate\tstandard\tSTANDARD\t15\t2000-01-01\t\tlaw\nunknown\tzero\n";
     let enclave = "name\tEnclave\ncompleteness\ttest\nlike\tCH\noutside\tNo VAT is due here\n";
     let known = [first.clone()];
     let territories =
@@ -285,9 +286,11 @@ fn territories_have_rates_of_their_own_or_none_and_say_why() {
     let (nomenclature, rules) = two_sided();
     let class = "300490-01-000".parse().expect("a class");
     let answer = rules.sufficiency(&nomenclature, class, date("2026-11-01"), true);
-    assert_eq!(told(&answer), ["CH 0", "LI 20", "CH-A 0", "CH-B -"]);
+    assert_eq!(told(&answer), ["CH 0", "LI 20", "CH-A -", "CH-B -"]);
     assert!(!answer.countries[3].sufficient);
     assert_eq!(answer.countries[3].reason.as_deref(), Some("No VAT is due here"));
+    let unknown: Vec<_> = answer.countries[2].rates.iter().map(|rate| (rate.rate, rate.category)).collect();
+    assert_eq!(unknown, [(None, UNKNOWN_CATEGORY)]);
     assert_eq!((answer.countries[2].name, answer.countries[0].name), (Some("Island"), None));
     let other = rules.sufficiency(&nomenclature, "300490-03-000".parse().expect("a class"), date("2026-11-01"), true);
     assert_eq!(told(&other), ["CH 20", "LI 0", "CH-A 15", "CH-B -"]);

@@ -1,0 +1,154 @@
+//! Judging assignments again when a VAT rule begins or ends.
+//!
+//! What auto-assignment found is ASSIGNED where its class is sufficient and REJECTED where it is not, so the rows to
+//! change are those of which that is no longer so. What a person approved stays, and is marked for review.
+
+use chrono::NaiveDate;
+use sqlx::FromRow;
+
+use crate::domain::{ProductClass, Taxonomy};
+use crate::store::journal::{self, Entry, stored_taxonomy};
+use crate::store::{Store, StoreError};
+
+/// Who changes assignments in the history when rules do.
+pub const VAT_RULES: &str = "vat-rules";
+
+/// An assignment whose class has become sufficient, or no longer is.
+#[derive(FromRow)]
+struct Touched {
+    account_id: i64,
+    product_key: i64,
+    product_id: String,
+    shop_id: i64,
+    status: String,
+    strategy: Option<String>,
+    version: i64,
+    confidence: Option<f32>,
+}
+
+impl Store {
+    /// The rule set and the day by which all assignments were last judged.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn rule_state(&self) -> Result<Option<(String, NaiveDate)>, StoreError> {
+        let state = sqlx::query_as("select rule_set, judged_on from rule_state").fetch_optional(self.pool()).await?;
+        Ok(state)
+    }
+
+    /// Remembers by what all assignments have been judged.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn set_rule_state(&self, rule_set: &str, day: NaiveDate) -> Result<(), StoreError> {
+        sqlx::query(
+            "insert into rule_state (rule_set, judged_on) values ($1, $2)
+             on conflict (only_row) do update set rule_set = excluded.rule_set, judged_on = excluded.judged_on",
+        )
+        .bind(rule_set)
+        .bind(day)
+        .execute(self.pool())
+        .await?;
+        Ok(())
+    }
+
+    /// The next classes of a taxonomy that assignments have, in the order of their text, after the one named.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn assigned_classes(
+        &self,
+        taxonomy: Taxonomy,
+        after: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        // One step of the index for each class, however many assignments it has.
+        let classes = sqlx::query_scalar(
+            "with recursive class as (
+                 (select product_class from assignments
+                  where taxonomy = $1 and product_class is not null and product_class > $2
+                  order by product_class limit 1)
+                 union all
+                 select (select a.product_class from assignments a
+                         where a.taxonomy = $1 and a.product_class is not null and a.product_class > class.product_class
+                         order by a.product_class limit 1)
+                 from class where class.product_class is not null)
+             select product_class from class where product_class is not null limit $3",
+        )
+        .bind(stored_taxonomy(taxonomy))
+        .bind(after)
+        .bind(limit as i64)
+        .fetch_all(self.pool())
+        .await?;
+        Ok(classes)
+    }
+
+    /// Judges at most `limit` assignments of a class again, behind a product's key. Answers how many changed, and the key
+    /// of the last product, where there may be more behind it.
+    ///
+    /// # Errors
+    /// When the database fails; nothing has changed then.
+    pub async fn judge_again(
+        &self,
+        taxonomy: Taxonomy,
+        class: ProductClass,
+        sufficient: bool,
+        after: i64,
+        limit: usize,
+    ) -> Result<(usize, Option<i64>), StoreError> {
+        let mut tx = self.begin().await?;
+        let keys: Vec<i64> = sqlx::query_scalar(
+            "select product_key from assignments
+             where taxonomy = $1 and product_class = $2 and product_key > $4
+                   and case when $3 then status = 'REJECTED' and strategy <> 'MANUAL'
+                            else (status = 'ASSIGNED' and strategy <> 'MANUAL')
+                                 or (status = 'APPROVED' and not review_needed) end
+             order by product_key limit $5 for update",
+        )
+        .bind(stored_taxonomy(taxonomy))
+        .bind(class.to_string())
+        .bind(sufficient)
+        .bind(after)
+        .bind(limit as i64)
+        .fetch_all(&mut *tx)
+        .await?;
+        let Some(last) = keys.last().copied() else { return Ok((0, None)) };
+        let touched: Vec<Touched> = sqlx::query_as(
+            "update assignments set
+                 status = case when status = 'APPROVED' then status when $3 then 'ASSIGNED' else 'REJECTED' end,
+                 review_needed = review_needed or status = 'APPROVED',
+                 version = case when status = 'APPROVED' then version else version + 1 end,
+                 updated_at = now()
+             where taxonomy = $1 and product_key = any($2)
+             returning account_id, product_key, product_id, shop_id, status, strategy, version, confidence",
+        )
+        .bind(stored_taxonomy(taxonomy))
+        .bind(&keys)
+        .bind(sufficient)
+        .fetch_all(&mut *tx)
+        .await?;
+        let accounts: Vec<i64> = touched.iter().map(|row| row.account_id).collect();
+        let entry = |row| entry(row, taxonomy, class);
+        journal::record_for_accounts(&mut tx, &accounts, &touched.iter().map(entry).collect::<Vec<_>>()).await?;
+        tx.commit().await?;
+        Ok((touched.len(), (keys.len() == limit).then_some(last)))
+    }
+}
+
+fn entry(row: &Touched, taxonomy: Taxonomy, class: ProductClass) -> Entry<'_> {
+    Entry {
+        product: (row.product_key, &row.product_id, row.shop_id),
+        taxonomy: Some(taxonomy),
+        action: "RULE_CHANGED",
+        actor: VAT_RULES,
+        status: Some(&row.status),
+        strategy: row.strategy.as_deref(),
+        product_class: Some(class.to_string()),
+        version: row.version,
+        confidence: row.confidence,
+        comment: None,
+        action_id: None,
+        model_version: None,
+        labels: None,
+    }
+}

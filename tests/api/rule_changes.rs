@@ -1,0 +1,90 @@
+//! Assignments when VAT rules begin, end or are replaced.
+
+use chrono::NaiveDate;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use vat_classification::jobs::rule_changes::keep_up;
+
+use crate::app::App;
+
+/// Milk, roses and a laptop, by customs codes.
+async fn products(app: &App) {
+    let product = |code: &str| json!({"productDetails": {"customsCodes": {"taricCode": code}}});
+    let body = json!({"milk": product("040120"), "roses": product("060311"), "laptop": product("847130")});
+    app.post("/products/global", body).await.expect(201);
+    app.assign().await;
+}
+
+async fn status(app: &App, id: &str) -> (Value, Value) {
+    let one = app.assignment("TARIC", id).await;
+    (one["assignmentStatus"].clone(), one["reviewNeeded"].clone())
+}
+
+fn day(text: &str) -> NaiveDate {
+    text.parse().expect("a day")
+}
+
+#[tokio::test]
+async fn what_a_rule_change_touches_is_judged_again_once_and_with_an_event() {
+    let app = App::start().await;
+    products(&app).await;
+    let before = app.assignment("TARIC", "laptop").await;
+    assert_eq!(before["assignmentStatus"], "ASSIGNED");
+    let version = before["subscribedPlatformServices"]["vatRules"]["assignmentVersion"].clone();
+    let stop = CancellationToken::new();
+    // Before 2026 the rules of Cyprus are not known, so that nothing is sufficient in all countries.
+    let changed = keep_up(&app.store, &app.engine, day("2025-12-31"), &stop).await.expect("a pass");
+    assert!(changed >= 1, "{changed}");
+    assert_eq!(status(&app, "laptop").await.0, "REJECTED");
+    assert_eq!(keep_up(&app.store, &app.engine, day("2025-12-31"), &stop).await.expect("a pass"), 0);
+    let again = keep_up(&app.store, &app.engine, day("2026-11-22"), &stop).await.expect("a pass");
+    assert_eq!(again, changed);
+    let uuid = before["assignmentUuid"].as_str().expect("an identity").to_owned();
+    let after = app.get(&format!("/assignments/TARIC/{uuid}?embed=EVENTS")).await.expect(200).body;
+    assert_eq!(after["assignmentStatus"], "ASSIGNED");
+    assert_eq!(
+        after["subscribedPlatformServices"]["vatRules"]["assignmentVersion"].as_i64(),
+        version.as_i64().map(|version| version + 2)
+    );
+    let events: Vec<(&Value, &Value, &Value)> = after["events"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|event| (&event["action"], &event["actor"], &event["assignmentStatus"]))
+        .collect();
+    let last = &events[events.len() - 2..];
+    assert_eq!(last[0], (&json!("RULE_CHANGED"), &json!("vat-rules"), &json!("REJECTED")));
+    assert_eq!(last[1], (&json!("RULE_CHANGED"), &json!("vat-rules"), &json!("ASSIGNED")));
+}
+
+#[tokio::test]
+async fn what_a_person_decided_stays_and_is_marked_for_review() {
+    let app = App::start().await;
+    products(&app).await;
+    let version =
+        app.assignment("TARIC", "laptop").await["subscribedPlatformServices"]["vatRules"]["assignmentVersion"].clone();
+    app.act("TARIC", "laptop", "APPROVE", version.as_i64().expect("a version")).await.expect(200);
+    let stop = CancellationToken::new();
+    keep_up(&app.store, &app.engine, day("2025-12-31"), &stop).await.expect("a pass");
+    assert_eq!(status(&app, "laptop").await, (json!("APPROVED"), json!(true)));
+    keep_up(&app.store, &app.engine, day("2025-12-30"), &stop).await.expect("a pass");
+    let uuid = app.assignment("TARIC", "laptop").await["assignmentUuid"].as_str().expect("an identity").to_owned();
+    let after = app.get(&format!("/assignments/TARIC/{uuid}?embed=EVENTS")).await.expect(200).body;
+    let changes =
+        after["events"].as_array().into_iter().flatten().filter(|event| event["action"] == "RULE_CHANGED").count();
+    assert_eq!(changes, 1, "marked once");
+}
+
+#[tokio::test]
+async fn a_pass_that_is_stopped_is_made_up_for() {
+    let app = App::start().await;
+    products(&app).await;
+    let stopped = CancellationToken::new();
+    stopped.cancel();
+    assert_eq!(keep_up(&app.store, &app.engine, day("2025-12-31"), &stopped).await.expect("a pass"), 0);
+    assert_eq!(app.store.rule_state().await.expect("a state"), None);
+    let changed = keep_up(&app.store, &app.engine, day("2025-12-31"), &CancellationToken::new()).await.expect("a pass");
+    assert!(changed >= 1);
+    let (rules, judged) = app.store.rule_state().await.expect("a state").expect("one");
+    assert_eq!((rules, judged), (app.engine.reference().rule_set.clone(), day("2025-12-31")));
+}
