@@ -64,10 +64,10 @@ impl SentFilter {
     pub(super) fn optional(params: &Params) -> Result<SentFilter, ApiError> {
         let mut filter = AssignmentFilter { product_ids: params.list("productIds")?, ..AssignmentFilter::default() };
         let names = params.list("assignmentStatus")?.unwrap_or_default();
-        if !names.iter().any(|name| name == ALL_STATUSES) {
+        let is_all = |name: &str| name.eq_ignore_ascii_case(ALL_STATUSES);
+        if !names.iter().any(|name| is_all(name)) {
             filter.statuses = one_of(&names, "assignmentStatus", &Status::ALL, Status::name, &[ALL_STATUSES])?;
-        } else if let Some(other) = names.iter().find(|name| *name != ALL_STATUSES && Status::from_name(name).is_none())
-        {
+        } else if let Some(other) = names.iter().find(|name| !is_all(name) && Status::from_name(name).is_none()) {
             return Err(none_of("assignmentStatus", other, &Status::ALL, Status::name, &[ALL_STATUSES]));
         }
         for label in params.list("labels")?.unwrap_or_default() {
@@ -180,7 +180,7 @@ fn one_of<T: Copy + PartialEq>(
 ) -> Result<Vec<T>, ApiError> {
     let mut values = Vec::new();
     for name in names {
-        let value = known.iter().copied().find(|value| written(*value) == name);
+        let value = known.iter().copied().find(|value| written(*value).eq_ignore_ascii_case(name));
         let value = value.ok_or_else(|| none_of(field, name, known, written, further))?;
         if !values.contains(&value) {
             values.push(value);

@@ -49,7 +49,7 @@ const ORDERS: [(&str, AssignmentOrder); 5] = [
 
 fn order(params: &Params) -> Result<AssignmentOrder, ApiError> {
     let Some(name) = params.one("sort")? else { return Ok(AssignmentOrder::Product) };
-    let known = ORDERS.into_iter().find(|(known, _)| *known == name).map(|(_, order)| order);
+    let known = ORDERS.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, order)| order);
     known.ok_or_else(|| {
         let names: Vec<&str> = ORDERS.iter().map(|(name, _)| *name).collect();
         ApiError::malformed_at("sort", format!("is one of {}", names.join(", ")))
@@ -137,7 +137,7 @@ impl Embeds {
     fn parse(params: &Params) -> Result<Embeds, ApiError> {
         let mut embeds = Embeds::default();
         for name in params.list("embed")?.unwrap_or_default() {
-            match name.as_str() {
+            match name.to_ascii_uppercase().as_str() {
                 "PRODUCT" => embeds.product = true,
                 "EVENTS" => embeds.events = true,
                 "CANDIDATES" => embeds.candidates = true,

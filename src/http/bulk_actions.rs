@@ -19,6 +19,7 @@ use crate::http::state::AppState;
 use crate::http::taxonomies::taxonomy;
 use crate::store::accounts::Caller;
 use crate::store::assignments::{ActionProgress, BATCH_ASSIGNMENTS, BulkAction, LeftItem};
+use crate::store::tx;
 
 /// Batches of an action that the request itself works off; a job goes on with the rest.
 const BATCHES_AT_ONCE: usize = 5;
@@ -218,7 +219,8 @@ async fn begun(
     caller: &Caller,
     id: Uuid,
 ) -> Result<(StatusCode, Json<ActionProgressAnswer>), ApiError> {
-    for _ in 0..BATCHES_AT_ONCE {
+    let at_once = if tx::is_held() { 0 } else { BATCHES_AT_ONCE };
+    for _ in 0..at_once {
         // What fails here is tried again by the job: the action stands already.
         match state.store.work_on_action(Some(id), BATCH_ASSIGNMENTS).await {
             Ok(Some(_)) => {}

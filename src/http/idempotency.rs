@@ -242,6 +242,7 @@ async fn settle(
         Ok(true) => {
             // The jobs were told when the change was made, which was before it could be seen.
             state.products_changed();
+            state.wake.review.notify_one();
             parts.headers.remove(header::CONTENT_LENGTH);
             let body = if status.is_success() { Body::from(kept.body) } else { Body::empty() };
             Response::from_parts(parts, body)

@@ -14,6 +14,7 @@ use crate::http::state::AppState;
 use crate::store::StoreError;
 use crate::store::accounts::Caller;
 use crate::store::labels::Label;
+use crate::store::tx;
 
 /// Most characters of a label.
 pub(super) const MAX_LABEL_CHARACTERS: usize = 100;
@@ -110,6 +111,9 @@ pub(super) async fn list(State(state): State<AppState>, caller: Caller) -> Resul
 
 /// Works through assignments that carry a label which leaves; a job goes on where they are many.
 async fn shed(state: &AppState, caller: &Caller) {
+    if tx::is_held() {
+        return;
+    }
     for _ in 0..SHED_BEFORE_ANSWER {
         match state.store.shed_label(Some(caller.account)).await {
             Ok(true) => {}

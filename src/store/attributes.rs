@@ -88,6 +88,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Conflict`] when the field name is taken, [`StoreError::Unprocessable`] beyond [`MAX_ATTRIBUTES`].
     pub async fn declare_attribute(&self, account: i64, new: &Declaration) -> Result<(), StoreError> {
+        let mut tx = self.begin().await?;
         let made = sqlx::query(
             "insert into merchant_product_attributes (account_id, field_name, display_name, description,
                                                       is_language_specific, format, object_type, tags)
@@ -104,9 +105,10 @@ impl Store {
         .bind(new.object_type.name())
         .bind(&new.tags)
         .bind(MAX_ATTRIBUTES)
-        .execute(self.pool())
+        .execute(&mut *tx)
         .await?;
         if made.rows_affected() == 0 {
+            tx.rollback().await?;
             if !self.is_declared(account, &new.field_name).await? {
                 let message = format!("an account has at most {MAX_ATTRIBUTES} attributes");
                 return Err(StoreError::Unprocessable(vec![Fault::at("fieldName", "TOO_MANY_ATTRIBUTES", message)]));
@@ -115,7 +117,7 @@ impl Store {
             let faults = vec![Fault::at("fieldName", "ATTRIBUTE_EXISTS", message)];
             return Err(StoreError::Conflict { faults, current_version: None });
         }
-        Ok(())
+        Ok(tx.commit().await?)
     }
 
     async fn is_declared(&self, account: i64, field_name: &str) -> Result<bool, StoreError> {

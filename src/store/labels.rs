@@ -27,6 +27,7 @@ impl Store {
     /// # Errors
     /// [`StoreError::Conflict`] when it is defined with another colour, [`StoreError::Unprocessable`] beyond [`MAX_LABELS`].
     pub async fn define_label(&self, account: i64, new: &Label) -> Result<bool, StoreError> {
+        let mut tx = self.begin().await?;
         let made = sqlx::query(
             "insert into assignment_labels (account_id, label, color)
              select $1, $2, $3 where (select count(*) from assignment_labels where account_id = $1) < $4
@@ -36,16 +37,17 @@ impl Store {
         .bind(&new.label)
         .bind(&new.color)
         .bind(MAX_LABELS)
-        .execute(self.pool())
+        .execute(&mut *tx)
         .await?;
         if made.rows_affected() == 1 {
+            tx.commit().await?;
             return Ok(true);
         }
         let known: Option<(String, bool)> =
             sqlx::query_as("select color, leaving from assignment_labels where account_id = $1 and label = $2")
                 .bind(account)
                 .bind(&new.label)
-                .fetch_optional(self.pool())
+                .fetch_optional(&mut *tx)
                 .await?;
         let Some((color, leaving)) = known else {
             let message = format!("an account has at most {MAX_LABELS} labels");

@@ -70,8 +70,14 @@ pub(super) async fn finish_earlier() -> Result<(), sqlx::Error> {
     }
 }
 
-/// Whether transactions wait here for an answer: then all that is done has to be done in one.
-pub(super) fn is_held() -> bool {
+/// The transaction that waits, to read what it wrote, and to wait on when it commits again.
+pub(super) fn waiting() -> Option<Tx> {
+    SLOT.try_with(take).ok().flatten().map(Tx)
+}
+
+/// Whether transactions wait here for an answer: then all that is done has to be done in one, and what can be done later
+/// is left to the jobs.
+pub fn is_held() -> bool {
     SLOT.try_with(|_| ()).is_ok()
 }
 

@@ -261,3 +261,28 @@ async fn a_lower_level_does_not_get_the_answer_of_a_higher_one() {
     keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await.expect(201);
     keyed(&app, &reader, "k", "POST", GLOBAL, &body).await.expect(403);
 }
+
+#[tokio::test]
+async fn actions_by_filter_and_changed_labels_are_done_once_too() {
+    let app = App::start().await;
+    app.create(&[("p", "Kaffee"), ("q", "Tee")]).await;
+    let action = json!({"action": "REJECT", "filter": {"assignmentStatus": "UNASSIGNED"}}).to_string();
+    let path = "/assignments/TARIC/actions";
+    let begun = keyed(&app, &app.token, "act", "POST", path, &action).await.expect(202);
+    let again = keyed(&app, &app.token, "act", "POST", path, &action).await.expect(202);
+    assert!(replayed(&again) && again.body["actionId"] == begun.body["actionId"], "{}", again.body);
+    let id = begun.body["actionId"].as_str().expect("an id");
+    while app.store.work_on_action(None, 100).await.expect("work").is_some() {}
+    let done = app.get(&format!("/assignments/actions/{id}")).await.expect(200).body;
+    assert_eq!((&done["selected"], &done["done"]), (&json!(2), &json!(2)), "{done}");
+    let undo = format!("/assignments/actions/{id}/undo");
+    let undone = keyed(&app, &app.token, "undo", "POST", &undo, "").await.expect(202);
+    let again = keyed(&app, &app.token, "undo", "POST", &undo, "").await.expect(202);
+    assert_eq!(content(&again), content(&undone));
+
+    app.post("/assignments/assignment-labels", json!({"label": "old", "color": "#112233"})).await.expect(201);
+    let rename = json!({"label": "new"}).to_string();
+    for _ in 0..2 {
+        keyed(&app, &app.token, "label", "PATCH", "/assignments/assignment-labels/old", &rename).await.expect(200);
+    }
+}

@@ -125,7 +125,11 @@ async fn filter_criteria_select_and_what_is_wrong_with_them_is_named() {
 async fn names_in_a_query_are_read_in_any_case() {
     let app = App::start().await;
     app.create(&[("p", "Kaffee")]).await;
-    for query in ["assignmentStatus=unassigned", "assignmentStatus=Unassigned,ASSIGNED"] {
+    for query in [
+        "assignmentStatus=unassigned",
+        "assignmentStatus=Unassigned,ASSIGNED",
+        "assignmentStatus=all&sort=UPDATEDAT&embed=events",
+    ] {
         assert_eq!(ids(&app.get(&format!("/assignments/TARIC?{query}")).await.expect(200).body), ["p"], "{query}");
     }
     for path in ["/products/global?detail=LARGE", "/changes?types=product_created&taxonomy=taric"] {

@@ -15,7 +15,7 @@ use crate::store::assignments::act::{Done, NewAction, Next, insert_action, recor
 use crate::store::assignments::{AssignmentFilter, AssignmentRecord, SelectionError, lock_assignments};
 use crate::store::journal::{new_uuid, stored_taxonomy, taxonomy_from_stored};
 use crate::store::search::refused;
-use crate::store::{Store, StoreError, Tx, with_retries};
+use crate::store::{Store, StoreError, Tx, tx, with_retries};
 
 /// Most assignments of one action.
 pub const MAX_SELECTED: usize = 100_000;
@@ -293,6 +293,11 @@ impl Store {
     /// # Errors
     /// [`StoreError::NotFound`].
     pub async fn action(&self, account: i64, id: Uuid) -> Result<(ActionProgress, Vec<LeftItem>), StoreError> {
+        // An action that this very request has written down may wait for its answer.
+        let mut tx = match tx::waiting() {
+            Some(waiting) => waiting,
+            None => self.begin().await?,
+        };
         let found: Option<ActionProgress> = sqlx::query_as(
             "select action_id, taxonomy, action, product_class, comment, actor, filter, undoes, state, selected, done,
                     skipped, failed, created_at, finished_at,
@@ -302,7 +307,7 @@ impl Store {
         )
         .bind(id)
         .bind(account)
-        .fetch_optional(self.pool())
+        .fetch_optional(&mut *tx)
         .await?;
         let Some(progress) = found else { return Err(unknown_action(id)) };
         let left = sqlx::query_as(
@@ -311,8 +316,9 @@ impl Store {
         )
         .bind(id)
         .bind(MAX_LEFT_TOLD)
-        .fetch_all(self.pool())
+        .fetch_all(&mut *tx)
         .await?;
+        tx.commit().await?;
         Ok((progress, left))
     }
 
