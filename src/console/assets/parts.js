@@ -39,7 +39,7 @@ export const productPage = (taxonomy, uuid) => `#/product/${encodeURIComponent(u
 export function texts(item, words) {
   const product = item.product ?? {};
   const one = ([language, said]) => h('section', { class: 'texts', lang: language.slice(0, 2) },
-    h('h3', {}, h('span', { class: 'language' }, language), ' ', said.productName ? marked(said.productName, words) : t('noName')),
+    h('h2', {}, h('span', { class: 'language' }, language), ' ', said.productName ? marked(said.productName, words) : t('noName')),
     said.productDescription && h('p', { class: 'description' }, marked(said.productDescription, words)),
     said.productTags?.length > 0 && h('ul', { class: 'tags', 'aria-label': t('tags') }, said.productTags.map((tag) => h('li', {}, marked(tag, words)))));
   return h('div', {}, product.picture && h('img', { class: 'picture', src: new URL(product.picture.url, location.href).pathname + new URL(product.picture.url, location.href).search, alt: t('picture'), loading: 'lazy' }),
@@ -54,7 +54,7 @@ export function codes(item) {
   const reason = item.customsCodeReason;
   const value = (code) => (typeof code === 'object' ? `${code.code} (${code.taxonomy})` : code);
   const against = (field) => reason?.conflicts?.find((conflict) => conflict.field === field);
-  return h('section', {}, h('h3', {}, t('codes')),
+  return h('section', {}, h('h2', {}, t('codes')),
     h('dl', { class: 'pairs' }, given.map(([field, code]) => [h('dt', {}, field),
       h('dd', {}, plain(value(code)), reason?.field === field && h('span', { class: 'hint' }, ` → ${reason.productClassCode}`),
         against(field) && h('strong', { class: 'conflict' }, ` ${t('conflict')}: ${against(field).productClassCode}`))])));
@@ -81,7 +81,7 @@ export function shortRates(item) {
   if (!item.vatRates?.length) return null;
   const one = ({ rate, countries }) => h('li', { class: rate === null ? 'open' : '' },
     h('strong', {}, rate === null ? t('notDecided') : `${number(rate)} %`), ' ', h('span', { title: countries.join(', ') }, countries.length > 14 ? `${countries.slice(0, 14).join(' ')} +${countries.length - 14}` : countries.join(' ')));
-  return h('section', {}, h('h3', {}, t('rates')), h('ul', { class: 'rates' }, item.vatRates.map(one)));
+  return h('section', {}, h('h2', {}, t('rates')), h('ul', { class: 'rates' }, item.vatRates.map(one)));
 }
 
 /** Every country's rate with the paragraph. */

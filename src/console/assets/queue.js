@@ -27,12 +27,16 @@ export async function queue(main, { taxonomy, parameters }) {
   const item = () => items[at];
   const placeOf = (one) => items.findIndex((known) => key(known) === key(one));
 
+  /** Whether a person is still asked: what somebody has decided, although no class decides its rates, comes only where it is asked for. */
+  const waits = (one) => parameters.has('assignmentStatus') || one.strategy !== 'MANUAL' || one.reviewNeeded;
+
   /** Fetches the next page; there is never more than one on the way. */
   function more() {
     if (fetching || ended) return fetching;
     fetching = page(taxonomy, { ...filters, size: PAGE, embed: ['PRODUCT', 'CANDIDATES', 'VAT_RATES'], cursor: next, count: next ? undefined : true }).then((answer) => {
-      items.push(...answer.items.filter((one) => placeOf(one) < 0));
-      total ??= answer.total;
+      const fresh = answer.items.filter((one) => placeOf(one) < 0 && waits(one));
+      items.push(...fresh);
+      total = (total ?? answer.total) - (answer.items.length - fresh.length);
       next = cursorOf(answer);
       ended = !next;
     }).catch((error) => toast(error.message, { bad: true })).finally(() => { fetching = undefined; });
@@ -56,7 +60,7 @@ export async function queue(main, { taxonomy, parameters }) {
       marks.has(key(one)) && h('span', { class: 'badge assigned' }, `☑ ${t('selected')}`), decided.has(key(one)) && h('span', { class: 'badge approved', id: 'fate' }, `→ ${decided.get(key(one))}`),
       h('a', { href: productPage(taxonomy, one.assignmentUuid) }, t('why')), h('small', {}, plain(one.productId)));
     show(body, h('article', { class: 'card', 'aria-label': nameOf(one) }, about, said, codes(one)),
-      h('section', { class: 'card', 'aria-label': t('candidates') }, h('h3', {}, t('candidates')),
+      h('section', { class: 'card', 'aria-label': t('candidates') }, h('h2', {}, t('candidates')),
         candidates(one, { chosen: take, looked: (candidate) => show(said, texts(one, candidate.evidence)) }), shortRates(one)));
     return undefined;
   }
@@ -79,7 +83,9 @@ export async function queue(main, { taxonomy, parameters }) {
     marks.clear();
     const stored = act(taxonomy, action, chosen, { ...options, onRefused: (error, refused) => comeBack(error, refused) });
     move(wasMarked ? 0 : 1);
-    if (await stored) announce(`${t(DONE[action])}: ${chosen.length}`);
+    if (!await stored) return;
+    for (const one of chosen) if (decided.has(key(one))) decided.set(key(one), t(one.assignmentStatus));
+    announce(`${number(chosen.length)} ${t('decisions')}`);
   }
 
   /** A refused decision comes back to its place, with the present state. */

@@ -6,6 +6,7 @@ import { h, show } from './dom.js';
 import { number, percent, pick, t } from './words.js';
 
 const STATUSES = ['UNASSIGNED', 'REJECTED', 'ASSIGNED', 'APPROVED', 'DENIED'];
+const OPEN = ['UNASSIGNED', 'REJECTED', 'ASSIGNED'];
 const CHAPTERS_SHOWN = 14;
 
 /** The edges of a band: `0.85-0.90` is from 0.85 to below 0.90, and the last one includes its end. */
@@ -18,16 +19,17 @@ export async function start(main, { taxonomy }) {
   show(main, h('p', { class: 'hint' }, t('loading')));
   const counts = (by, filter) => get(`/assignments/${taxonomy}/counts`, { by, ...filter }).then((answer) => answer.items);
   const [statuses, chapters, bands, changed, classes] = await Promise.all([
-    counts('assignmentStatus'),
+    counts(['assignmentStatus', 'strategy']),
     counts('chapter', { assignmentStatus: 'ASSIGNED,REJECTED' }),
     counts('confidenceBand', { assignmentStatus: 'ASSIGNED' }),
     counts('reviewNeeded', { reviewNeeded: true }),
     get(`/product-classes/${taxonomy}`, { size: 100 }).then((answer) => answer.items),
   ]);
-  const count = (status) => statuses.find((row) => row.assignmentStatus === status)?.count ?? 0;
   const sum = (rows) => rows.reduce((total, row) => total + row.count, 0);
+  const count = (status) => sum(statuses.filter((row) => row.assignmentStatus === status));
   const names = new Map(classes.map((one) => [one.productClassCode, pick(one.labels)]));
-  const waiting = count('UNASSIGNED') + count('REJECTED') + count('ASSIGNED');
+  // What a person left insufficient waits no more.
+  const waiting = sum(statuses.filter((row) => OPEN.includes(row.assignmentStatus) && row.strategy !== 'MANUAL'));
   const figure = (value, label, href) => h('a', { class: 'card figure-card', href }, h('strong', {}, number(value)), h('span', {}, label));
   const byStatus = STATUSES.map((status) => ({ label: t(status), count: count(status), kind: status.toLowerCase(), href: `#/table?assignmentStatus=${status}` }));
   const byChapter = chapters.filter((row) => row.chapter).sort((a, b) => b.count - a.count).slice(0, CHAPTERS_SHOWN)
