@@ -38,6 +38,8 @@ const AT_ONCE = 1000;
 const RETRY_MS = 1500;
 const MAX_RETRIES = 200;
 const AWAY = [408, 429, 502, 503, 504];
+/** How often a decision is sent again because auto-assignment has moved the version. */
+const MAX_MOVED = 3;
 const MAX_UNDOABLE = 200;
 const undoable = [];
 const busy = new Map();
@@ -81,13 +83,36 @@ function remember(items, answer) {
   }
 }
 
+/**
+ * Whether a decision still means what the reviewer saw although versions have moved: only auto-assignment has been there,
+ * and where the class in force is approved, it is the same one. Takes the present versions then.
+ */
+async function onlyMachinesSince(taxonomy, action, items) {
+  const answer = await page(taxonomy, { assignmentStatus: 'ALL', productIds: ids(items.map((item) => item.productId)), size: AT_ONCE });
+  const present = new Map(answer.items.map((one) => [one.assignmentUuid, one]));
+  const same = (item) => {
+    const now = present.get(item.assignmentUuid);
+    const untouched = version(now ?? item) === version(item);
+    return now && (untouched || (now.strategy !== 'MANUAL' && now.assignmentStatus !== 'DENIED' && (action !== 'APPROVE' || now.productClass === item.productClass)));
+  };
+  if (!items.every(same)) return false;
+  for (const item of items) item.subscribedPlatformServices.vatRules.assignmentVersion = version(present.get(item.assignmentUuid));
+  return true;
+}
+
 async function store(taxonomy, action, items, { productClass, comment }) {
   const parameters = { assignmentAction: action, productClass: action === 'ASSIGN' ? productClass : undefined };
-  const products = items.map((item) => ({ productId: item.productId, shopId: item.shopId, assignmentVersion: { vatRules: version(item) } }));
-  const idempotency = random();
-  const answer = await insist(() => call('PATCH', `/assignments/${taxonomy}`, { parameters, body: { products, comment }, key: idempotency }));
-  remember(items, answer);
-  return answer.actionId;
+  for (let attempt = 0; ; attempt += 1) {
+    const products = items.map((item) => ({ productId: item.productId, shopId: item.shopId, assignmentVersion: { vatRules: version(item) } }));
+    const idempotency = random();
+    try {
+      const answer = await insist(() => call('PATCH', `/assignments/${taxonomy}`, { parameters, body: { products, comment }, key: idempotency }));
+      remember(items, answer);
+      return answer.actionId;
+    } catch (error) {
+      if (error.status !== 409 || attempt >= MAX_MOVED || !await onlyMachinesSince(taxonomy, action, items)) throw error;
+    }
+  }
 }
 
 /**

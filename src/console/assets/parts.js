@@ -1,12 +1,14 @@
 // Parts that several pages show: a product's texts, its candidates, rates, history, and what is alike.
 
-import { get } from './api.js';
+import { get, post } from './api.js';
 import { ids, key } from './assignments.js';
 import { meter } from './charts.js';
 import { dialog, h, show } from './dom.js';
 import { marked, plain } from './text.js';
 import { current, instant, number, percent, pick, t } from './words.js';
 
+const LABELS = '/assignments/assignment-labels';
+const NEW_LABEL_COLOR = '#4C6FE0';
 const ORDER = ['de', 'deu', 'ger', 'en', 'eng'];
 
 /** The languages of a product, those that the classifier reads first. */
@@ -27,6 +29,14 @@ export function statusBadge(item) {
   const signs = { UNASSIGNED: '○', ASSIGNED: '●', APPROVED: '✓', REJECTED: '!', DENIED: '✕' };
   const pending = item.autoAssignment === 'PENDING' ? ` · ${t('PENDING')}` : '';
   return h('span', { class: `badge ${item.assignmentStatus.toLowerCase()}` }, `${signs[item.assignmentStatus] ?? ''} ${t(item.assignmentStatus)}${pending}`);
+}
+
+/** The class in force, with what it is called where a candidate's path tells. */
+export function classInForce(item) {
+  if (!item.productClass) return null;
+  const steps = (item.candidates ?? []).flatMap((candidate) => [...(candidate.path ?? []), candidate]);
+  const step = steps.find((one) => one.productClassCode === item.productClassCode);
+  return [h('span', { class: 'code' }, item.productClass), step && h('span', {}, pick(step.labels))];
 }
 
 /** How an assignment's class was found, in words. */
@@ -164,14 +174,25 @@ export function askText(title, label, { required = false } = {}) {
   });
 }
 
-/** Asks for labels to attach, of those that are defined. */
+/** Asks for labels to attach, of those that are defined, or a new one. Resolves with their names, or undefined. */
 export async function askLabels(attached) {
-  const { items } = await get('/assignments/assignment-labels');
+  const { items } = await get(LABELS);
   return dialog(t('label'), (finish) => {
-    const boxes = items.map((one, at) => h('li', {}, h('label', {}, h('input', { type: 'checkbox', value: one.label, checked: attached.includes(one.label), autofocus: at === 0 }), ' ', one.label)));
-    const list = h('ul', { class: 'choices' }, boxes.length ? boxes : h('li', { class: 'hint' }, t('nothing')));
-    const submit = (event) => { event.preventDefault(); finish([...list.querySelectorAll('input')].filter((box) => box.checked).map((box) => box.value)); };
-    return h('form', { onsubmit: submit }, list, h('div', { class: 'row' }, h('button', { type: 'submit', class: 'primary' }, t('ok')), h('button', { type: 'button', onclick: () => finish(undefined) }, t('cancel'))));
+    const boxes = items.map((one, at) => h('li', {}, h('label', {}, h('input', { type: 'checkbox', value: one.label, checked: attached.includes(one.label), autofocus: at === 0 }), ' ', plain(one.label))));
+    const list = h('ul', { class: 'choices' }, boxes);
+    const field = h('input', { id: 'new-label', type: 'text', maxlength: 100, autofocus: boxes.length === 0 });
+    const fault = h('p', { class: 'fault', role: 'alert' });
+    const submit = async (event) => {
+      event.preventDefault();
+      const chosen = [...list.querySelectorAll('input')].filter((box) => box.checked).map((box) => box.value);
+      const fresh = field.value.trim();
+      try {
+        if (fresh && !items.some((one) => one.label === fresh)) await post(LABELS, { label: fresh, color: NEW_LABEL_COLOR });
+        finish([...new Set(fresh ? [...chosen, fresh] : chosen)]);
+      } catch (error) { show(fault, error.message); }
+    };
+    return h('form', { onsubmit: submit }, list, h('label', { for: 'new-label' }, t('newLabel')), field, fault,
+      h('div', { class: 'row' }, h('button', { type: 'submit', class: 'primary' }, t('ok')), h('button', { type: 'button', onclick: () => finish(undefined) }, t('cancel'))));
   });
 }
 

@@ -1,23 +1,35 @@
 // One assignment with everything that is known of it.
 
 import { call, get } from './api.js';
-import { act, classOf, undo } from './assignments.js';
+import { act, classOf, ids, undo } from './assignments.js';
 import { h, show, toast } from './dom.js';
-import { askClass, askLabels, askText, candidates, codes, foundBy, history, longRates, nameOf, productPage, statusBadge, texts } from './parts.js';
+import { askClass, askLabels, askText, candidates, classInForce, codes, foundBy, history, longRates, nameOf, productPage, statusBadge, texts } from './parts.js';
 import { plain } from './text.js';
 import { percent, t } from './words.js';
+
+const ALIKE_SHOWN = 10;
+
+/** The own products that are alike, each with its name. */
+async function alikeWithNames(taxonomy, uuid) {
+  const { items } = await get(`/assignments/${taxonomy}/${uuid}/alike`).catch(() => ({ items: [] }));
+  const shown = items.slice(0, ALIKE_SHOWN);
+  if (shown.length === 0) return shown;
+  const known = await get(`/assignments/${taxonomy}`, { assignmentStatus: 'ALL', productIds: ids(shown.map((one) => one.productId)), embed: 'PRODUCT' });
+  const names = new Map(known.items.map((one) => [one.assignmentUuid, nameOf(one)]));
+  return shown.map((one) => ({ ...one, name: names.get(one.assignmentUuid) ?? one.productId }));
+}
 
 export async function product(main, { taxonomy, rest: [uuid] }) {
   show(main, h('p', { class: 'hint' }, t('loading')));
   const load = async () => {
     const [item, alike] = await Promise.all([
       get(`/assignments/${taxonomy}/${uuid}`, { embed: 'EVENTS,CANDIDATES,VAT_RATES' }),
-      get(`/assignments/${taxonomy}/${uuid}/alike`).catch(() => ({ items: [] })),
+      alikeWithNames(taxonomy, uuid),
     ]);
     const place = item.shopId ? `/shops/${item.shopId}/products/local` : '/products/global';
     const record = await get(`${place}/${encodeURIComponent(item.productId)}`, { detail: 'Large' });
     item.product = { ...record.productDetails, picture: record.picture };
-    draw(item, alike.items);
+    draw(item, alike);
   };
   const change = async (item, action, options) => { if (await act(item.taxonomy, action, [item], { ...options, onRefused: load })) load(); };
 
@@ -27,12 +39,12 @@ export async function product(main, { taxonomy, rest: [uuid] }) {
     const button = (text, run) => h('button', { type: 'button', onclick: run }, t(text));
     const similar = (item.candidates ?? []).flatMap((candidate) => (candidate.similar ?? []).map((one) => ({ ...one, code: candidate.productClassCode })));
     show(main, h('h1', {}, plain(nameOf(item))),
-      h('div', { class: 'about' }, statusBadge(item), item.productClass && h('span', { class: 'code' }, item.productClass),
+      h('div', { class: 'about' }, statusBadge(item), classInForce(item),
         item.confidence !== undefined && h('span', {}, `${t('confidence')} ${percent(item.confidence)}`), item.strategy && h('span', {}, `${t('strategy')} ${foundBy(item)}`),
         item.labels.map((label) => h('span', { class: 'label' }, plain(label))), h('small', {}, plain(item.productId))),
       h('div', { class: 'row' },
         item.assignmentStatus === 'DENIED' ? button('reconfirm', () => change(item, 'RECONFIRM')) : [
-          ['ASSIGNED', 'APPROVED'].includes(item.assignmentStatus) && button('approve', () => change(item, 'APPROVE')),
+          (item.assignmentStatus === 'ASSIGNED' || (item.assignmentStatus === 'APPROVED' && item.reviewNeeded)) && button('approve', () => change(item, 'APPROVE')),
           button('searchClass', async () => { const found = await askClass(item.taxonomy, t('searchClass')); if (found) change(item, 'ASSIGN', { productClass: found }); }),
           button('reject', () => change(item, 'REJECT')), button('unassign', () => change(item, 'UNASSIGN')),
           button('deny', async () => { const comment = await askText(t('deny'), t('comment'), { required: true }); if (comment) change(item, 'DENY', { comment }); })],
@@ -40,7 +52,7 @@ export async function product(main, { taxonomy, rest: [uuid] }) {
       h('div', { class: 'review' }, h('div', { class: 'stack' }, h('article', { class: 'card' }, said, codes(item)), h('section', { class: 'card' }, h('h2', {}, t('history')), history(item.events ?? []))),
         h('section', { class: 'card' },
           h('h2', {}, t('candidates')), candidates(item, { chosen: (one) => change(item, 'ASSIGN', { productClass: classOf(item, one) }), looked: (one) => show(said, texts(item, one.evidence)) }),
-          alike.length > 0 && [h('h2', {}, t('own')), h('ul', { class: 'plain' }, alike.slice(0, 10).map((one) => h('li', {}, h('a', { href: productPage(item.taxonomy, one.assignmentUuid) }, plain(one.productName ?? one.productId)), ` ${one.productClassCode ?? ''} ${t(one.assignmentStatus)} · ${percent(one.similarity)}`)))],
+          alike.length > 0 && [h('h2', {}, t('own')), h('ul', { class: 'plain' }, alike.map((one) => h('li', {}, h('a', { href: productPage(item.taxonomy, one.assignmentUuid) }, plain(one.name)), ` ${one.productClassCode ?? ''} ${t(one.assignmentStatus)} · ${percent(one.similarity)}`)))],
           similar.length > 0 && [h('h2', {}, t('similar')), h('ul', { class: 'plain' }, similar.slice(0, 10).map((one) => h('li', {}, plain(one.text), ' ', h('small', {}, `${one.code} ${percent(one.similarity)}`))))])),
       item.vatRates?.length > 0 && [h('h2', {}, t('rates')), longRates(item.vatRates)]);
   }

@@ -3,10 +3,12 @@
 import { call, get } from './api.js';
 import { act, classOf, cursorOf, filtersOf, follow, key, page, undo, version } from './assignments.js';
 import { announce, dialog, h, show, toast } from './dom.js';
-import { askAlike, askClass, askLabels, askText, candidates, codes, nameOf, productPage, shortRates, statusBadge, texts } from './parts.js';
+import { askAlike, askClass, askLabels, askText, candidates, classInForce, codes, nameOf, productPage, shortRates, statusBadge, texts } from './parts.js';
 import { plain } from './text.js';
 import { number, percent, t } from './words.js';
 
+/** So few at first that they are there at once; the others follow while one reads. */
+const FIRST_PAGE = 6;
 const PAGE = 50;
 const FETCH_AHEAD = 20;
 const WATCHED = 12;
@@ -33,7 +35,7 @@ export async function queue(main, { taxonomy, parameters }) {
   /** Fetches the next page; there is never more than one on the way. */
   function more() {
     if (fetching || ended) return fetching;
-    fetching = page(taxonomy, { ...filters, size: PAGE, embed: ['PRODUCT', 'CANDIDATES', 'VAT_RATES'], cursor: next, count: next ? undefined : true }).then((answer) => {
+    fetching = page(taxonomy, { ...filters, size: next ? PAGE : FIRST_PAGE, embed: ['PRODUCT', 'CANDIDATES', 'VAT_RATES'], cursor: next, count: next ? undefined : true }).then((answer) => {
       const fresh = answer.items.filter((one) => placeOf(one) < 0 && waits(one));
       items.push(...fresh);
       total = (total ?? answer.total) - (answer.items.length - fresh.length);
@@ -54,7 +56,7 @@ export async function queue(main, { taxonomy, parameters }) {
       marks.size > 0 && h('strong', {}, `${number(marks.size)} ${t('selected')}`));
     if (!one) return show(body, h('p', { class: 'empty card' }, fetching ? t('loading') : t('done')));
     const said = h('div', {}, texts(one, one.candidates?.[0]?.evidence));
-    const about = h('div', { class: 'about' }, statusBadge(one), one.productClass && h('span', { class: 'code' }, one.productClass),
+    const about = h('div', { class: 'about' }, statusBadge(one), classInForce(one),
       one.confidence !== undefined && h('span', {}, `${t('confidence')} ${percent(one.confidence)}`),
       one.reviewNeeded && h('span', { class: 'badge rejected' }, t('changed')), one.labels.map((label) => h('span', { class: 'label' }, plain(label))),
       marks.has(key(one)) && h('span', { class: 'badge assigned' }, `☑ ${t('selected')}`), decided.has(key(one)) && h('span', { class: 'badge approved', id: 'fate' }, `→ ${decided.get(key(one))}`),
@@ -205,16 +207,15 @@ export async function queue(main, { taxonomy, parameters }) {
     if (!one || decided.has(key(one)) || change.version <= version(one)) return;
     const shown = one === item();
     await reload(one);
-    if (['APPROVED', 'DENIED'].includes(change.assignmentStatus)) {
-      if (shown) decided.set(key(one), t(change.assignmentStatus));
-      else {
-        const place = placeOf(one);
-        items.splice(place, 1);
-        if (place < at) at -= 1;
-        if (total !== undefined) total -= 1;
-      }
+    const place = placeOf(one);
+    const byPerson = items[place].strategy === 'MANUAL' && !items[place].reviewNeeded;
+    if (byPerson && shown) {
+      decided.set(key(one), t(items[place].assignmentStatus));
+      toast(t('someoneElse'));
+    } else if (byPerson && place > at) {
+      items.splice(place, 1);
+      total -= 1;
     }
-    if (shown) toast(t('someoneElse'));
     draw();
   }
 
@@ -225,5 +226,6 @@ export async function queue(main, { taxonomy, parameters }) {
   draw();
   await first;
   draw();
+  more();
   return () => { document.removeEventListener('keydown', onKey); unfollow(); };
 }

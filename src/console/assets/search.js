@@ -21,7 +21,7 @@ export function search(main, { taxonomy, parameters, go }) {
     const change = (next) => { criteria[at] = next; draw(); };
     const rename = (event) => { const { [name]: value, ...rest } = criterion; change({ ...rest, [event.target.value]: value }); };
     const language = ['productName', 'productTag', 'keywords'].includes(name) && h('label', {}, h('span', { class: 'unseen' }, t('language')),
-      h('input', { value: criterion.languageKey ?? document.documentElement.lang, size: 3, maxlength: 3, oninput: (event) => { criterion.languageKey = event.target.value; tell(); } }));
+      h('input', { class: 'short', value: criterion.languageKey ?? document.documentElement.lang, maxlength: 3, oninput: (event) => { criterion.languageKey = event.target.value; tell(); } }));
     const logic = at < criteria.length - 1 && h('label', {}, h('span', { class: 'unseen' }, t('and')), h('select', { onchange: (event) => { criterion.operation = event.target.value; tell(); } },
       ['AND', 'OR'].map((operation) => h('option', { value: operation, selected: (criterion.operation ?? 'AND') === operation }, t(operation.toLowerCase())))));
     return h('li', {},

@@ -16,10 +16,10 @@ function visible(text) {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, (one) => `⟨U+${one.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}⟩`);
 }
 
-/** The parts of evidence words, folded. */
+/** The parts of evidence words, folded; figures and single letters say nothing alone. */
 function parts(words) {
   const said = (words ?? []).flatMap(({ word }) => (word ? word.split(/[^\p{L}\p{N}]+/u) : []));
-  return [...new Set(said.map(fold).filter(Boolean))];
+  return [...new Set(said.map(fold).filter((part) => part.length > 1 && /\p{L}/u.test(part)))];
 }
 
 /** Whether a word of a text is one of the evidence words, in another form or in a compound too. */

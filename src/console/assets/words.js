@@ -17,7 +17,7 @@ const TEXTS = {
   DESCRIPTION: ['the texts', 'die Texte'], 'CUSTOMS-CODE': ['a customs code', 'eine Zolltarifnummer'], MANUAL: ['a person', 'eine Person'],
   PENDING: ['being classified', 'wird klassifiziert'],
   approve: ['Approve', 'Bestätigen'], reject: ['Reject', 'Zurückweisen'], deny: ['Deny', 'Sperren'], reconfirm: ['Reconfirm', 'Entsperren'], unassign: ['Remove the class', 'Klasse entfernen'],
-  assign: ['Assign', 'Zuweisen'], label: ['Label', 'Etikett'], comment: ['Comment', 'Kommentar'], approveWith: ['Approve with a comment', 'Mit Kommentar bestätigen'], classKey: ['Class', 'Klasse'], commentKey: ['Comment', 'Kommentar'], alikeKey: ['Alike', 'Ähnliche'], undo: ['Undo', 'Rückgängig'],
+  assign: ['Assign', 'Zuweisen'], label: ['Label', 'Etikett'], comment: ['Comment', 'Kommentar'], approveWith: ['Approve with a comment', 'Mit Kommentar bestätigen'], classKey: ['Class', 'Klasse'], commentKey: ['Comment', 'Kommentar'], alikeKey: ['Alike', 'Ähnliche'], newLabel: ['New label', 'Neues Etikett'], undo: ['Undo', 'Rückgängig'],
   next: ['Next', 'Weiter'], previous: ['Previous', 'Zurück'], select: ['Select', 'Auswählen'], keys: ['Keys', 'Tasten'], alike: ['All that are alike', 'Alle ähnlichen'],
   candidates: ['Candidates', 'Kandidaten'], noCandidates: ['The texts speak for no class.', 'Die Texte sprechen für keine Klasse.'],
   rates: ['VAT rates', 'Mehrwertsteuersätze'], notDecided: ['not decided', 'nicht entschieden'], history: ['History', 'Verlauf'],
