@@ -1,4 +1,5 @@
-//! Assignments: one of them, and its history; `list` has pages, `act` the actions of people, `bulk` those by filter.
+//! Assignments: one of them, and its history; `list` has pages, `act` the actions of people, `bulk` those by filter, which
+//! `work` works off.
 
 mod act;
 mod bulk;
@@ -6,6 +7,7 @@ mod counts;
 mod embed;
 mod labelling;
 mod list;
+mod work;
 
 use std::collections::HashMap;
 
