@@ -14,35 +14,54 @@ const FETCH_AHEAD = 20;
 const WATCHED = 12;
 const DONE = { APPROVE: 'APPROVED', ASSIGN: 'APPROVED', REJECT: 'REJECTED', DENY: 'DENIED', UNASSIGN: 'UNASSIGNED', RECONFIRM: 'event RECONFIRM' };
 
-export async function queue(main, { taxonomy, parameters }) {
+/**
+ * The lists that make up the queue, one after the other. What a person has decided comes only where its product has changed
+ * since, or where the address asks for a status.
+ */
+function listsOf(parameters) {
   const filters = { sort: 'confidence', ...filtersOf(parameters) };
+  if (parameters.has('assignmentStatus') || parameters.has('strategy')) return [filters];
+  const unknown = { ...filters, assignmentStatus: 'UNASSIGNED' };
+  const found = { ...filters, assignmentStatus: 'ASSIGNED,REJECTED', strategy: 'DESCRIPTION,CUSTOMS-CODE' };
+  const again = { ...filters, assignmentStatus: 'ALL', reviewNeeded: 'true' };
+  return filters.sort === 'confidence' ? [unknown, found, again] : [found, unknown, again];
+}
+
+export async function queue(main, { taxonomy, parameters }) {
+  const lists = listsOf(parameters);
   const items = [];
   const decided = new Map();
   const marks = new Set();
   let at = 0;
   let next;
   let fetching;
-  let ended = false;
   let count = 0;
   let total;
 
   const item = () => items[at];
   const placeOf = (one) => items.findIndex((known) => key(known) === key(one));
 
-  /** Whether a person is still asked: what somebody has decided, although no class decides its rates, comes only where it is asked for. */
-  const waits = (one) => parameters.has('assignmentStatus') || one.strategy !== 'MANUAL' || one.reviewNeeded;
-
-  /** Fetches the next page; there is never more than one on the way. */
+  /** Fetches the next page, of the next list where one is through; there is never more than one on the way. */
   function more() {
-    if (fetching || ended) return fetching;
-    fetching = page(taxonomy, { ...filters, size: next ? PAGE : FIRST_PAGE, embed: ['PRODUCT', 'CANDIDATES', 'VAT_RATES'], cursor: next, count: next ? undefined : true }).then((answer) => {
-      const fresh = answer.items.filter((one) => placeOf(one) < 0 && waits(one));
-      items.push(...fresh);
-      total = (total ?? answer.total) - (answer.items.length - fresh.length);
+    if (fetching || lists.length === 0) return fetching;
+    const begun = { ...lists[0], size: items.length || next ? PAGE : FIRST_PAGE, embed: ['PRODUCT', 'CANDIDATES', 'VAT_RATES'], cursor: next };
+    fetching = page(taxonomy, begun).then((answer) => {
+      const nothing = !item();
+      items.push(...answer.items.filter((one) => placeOf(one) < 0));
       next = cursorOf(answer);
-      ended = !next;
-    }).catch((error) => toast(error.message, { bad: true })).finally(() => { fetching = undefined; });
+      if (!next) lists.shift();
+      fetching = undefined;
+      if (nothing && !item() && lists.length > 0) return more();
+      if (nothing) draw();
+      return undefined;
+    }).catch((error) => { fetching = undefined; toast(error.message, { bad: true }); draw(); });
     return fetching;
+  }
+
+  async function countAll() {
+    const counted = await Promise.all(lists.map((one) => page(taxonomy, { ...one, size: 1, count: true })));
+    total = counted.reduce((sum, answer) => sum + answer.total, 0);
+    draw();
   }
 
   const body = h('div', { class: 'review' });
@@ -222,6 +241,7 @@ export async function queue(main, { taxonomy, parameters }) {
   show(bar, commands.map(([name, text, title, run]) => h('button', { type: 'button', title: t(title), onclick: run }, h('kbd', {}, name.toUpperCase()), t(text))));
   document.addEventListener('keydown', onKey);
   const unfollow = follow(taxonomy, () => items.slice(at, at + WATCHED).filter((one) => !decided.has(key(one))), changed);
+  countAll().catch((error) => toast(error.message, { bad: true }));
   const first = more();
   draw();
   await first;
