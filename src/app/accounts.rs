@@ -1,11 +1,13 @@
 //! The subcommands `account` and `token`; they work beside a running service and without one.
 
 use anyhow::{Context, bail};
-use chrono::{Days, Utc};
+use chrono::{DateTime, Days, SecondsFormat, Utc};
 
 use crate::app::database::Database;
-use crate::app::settings::{AccountCommand, TokenCommand};
+use crate::app::settings::{AccountCommand, DatabaseSettings, NamedAccount, TokenCommand};
 use crate::domain::access::{TOKEN_RANDOM_BYTES, TokenHash, hash_token, write_token};
+use crate::store::Store;
+use crate::store::operators::{AccountRow, TokenListing, Tokens};
 
 /// A new token and the hash under which it is stored.
 pub(super) fn new_token() -> anyhow::Result<(String, TokenHash)> {
@@ -16,24 +18,53 @@ pub(super) fn new_token() -> anyhow::Result<(String, TokenHash)> {
     Ok((token, hash))
 }
 
+/// Does something with the database, and lets go of it whatever comes of that.
+async fn on<T>(settings: &DatabaseSettings, work: impl AsyncFnOnce(&Store) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    let database = Database::open(settings).await?;
+    let done = work(&database.store).await;
+    database.close().await;
+    done
+}
+
 pub(super) async fn account(command: AccountCommand) -> anyhow::Result<()> {
     match command {
         AccountCommand::Create { name, plan, precision, database } => {
-            let database = Database::open(&database).await?;
-            let made = database.store.create_account_with(&name, plan, precision).await;
-            database.close().await;
-            made?;
+            on(&database, async |store| Ok(store.create_account_with(&name, plan, precision).await?)).await?;
             println!("{name}");
         }
         AccountCommand::Precision { name, precision, database } => {
-            let database = Database::open(&database).await?;
-            let set = database.store.set_precision(&name, precision).await;
-            database.close().await;
-            set?;
+            on(&database, async |store| Ok(store.set_precision(&name, precision).await?)).await?;
             println!("{name} {:.2}", precision.share());
+        }
+        AccountCommand::Plan { name, plan, database } => {
+            on(&database, async |store| Ok(store.set_plan(&name, plan).await?)).await?;
+            println!("{name} {}", plan.name());
+        }
+        AccountCommand::List { database } => {
+            for account in on(&database, async |store| Ok(store.accounts().await?)).await? {
+                println!("{}", account_line(&account));
+            }
+        }
+        AccountCommand::Disable(NamedAccount { name, database }) => {
+            on(&database, async |store| Ok(store.set_disabled(&name, true).await?)).await?;
+            println!("{name} disabled");
+        }
+        AccountCommand::Enable(NamedAccount { name, database }) => {
+            on(&database, async |store| Ok(store.set_disabled(&name, false).await?)).await?;
+            println!("{name} active");
+        }
+        AccountCommand::Delete(NamedAccount { name, database }) => {
+            let products = on(&database, async |store| Ok(store.delete_account(&name).await?)).await?;
+            println!("{name} deleted with {products} products");
         }
     }
     Ok(())
+}
+
+fn account_line(account: &AccountRow) -> String {
+    let AccountRow { name, plan, .. } = account;
+    let state = if account.disabled { "disabled" } else { "active" };
+    format!("{name}\t{plan}\t{:.2}\t{state}\t{}", account.precision().share(), instant(Some(account.created_at)))
 }
 
 pub(super) async fn token(command: TokenCommand) -> anyhow::Result<()> {
@@ -41,19 +72,38 @@ pub(super) async fn token(command: TokenCommand) -> anyhow::Result<()> {
         TokenCommand::Create { account, user, level, expires_days, database } => {
             let (token, hash) = new_token()?;
             let expires_at = expires_days.and_then(|days| Utc::now().checked_add_days(Days::new(u64::from(days))));
-            let database = Database::open(&database).await?;
-            let made = database.store.create_token(&account, &user, level, &hash, expires_at).await;
-            database.close().await;
-            made?;
+            on(&database, async |store| Ok(store.create_token(&account, &user, level, &hash, expires_at).await?))
+                .await?;
             println!("{token}");
         }
-        TokenCommand::Revoke { token, database } => {
+        TokenCommand::List { account, database } => {
+            for token in on(&database, async |store| Ok(store.tokens(account.as_deref()).await?)).await? {
+                println!("{}", token_line(&token));
+            }
+        }
+        TokenCommand::Revoke { token: Some(token), database, .. } => {
             let Some(hash) = hash_token(&token) else { bail!("this is not a token of this service") };
-            let database = Database::open(&database).await?;
-            let ended = database.store.revoke_token(&hash).await;
-            database.close().await;
-            ended?;
+            on(&database, async |store| Ok(store.revoke_token(&hash).await?)).await?;
+        }
+        TokenCommand::Revoke { token: None, id, account, user, database } => {
+            let which = match (&id, &account, &user) {
+                (Some(id), _, _) => Tokens::Id(id),
+                (None, Some(account), Some(user)) => Tokens::User { account, user },
+                _ => bail!("name a token, its --id, or its --account and --user"),
+            };
+            let ended = on(&database, async |store| Ok(store.revoke_tokens(which).await?)).await?;
+            println!("{ended}");
         }
     }
     Ok(())
+}
+
+fn token_line(token: &TokenListing) -> String {
+    let TokenListing { token_id, account, user_name, level, .. } = token;
+    let times = [Some(token.created_at), token.expires_at, token.last_used_at, token.revoked_at].map(instant);
+    format!("{token_id}\t{account}\t{user_name}\t{level}\t{}", times.join("\t"))
+}
+
+fn instant(time: Option<DateTime<Utc>>) -> String {
+    time.map_or_else(|| "-".to_owned(), |time| time.to_rfc3339_opts(SecondsFormat::Secs, true))
 }

@@ -1,6 +1,6 @@
 //! The database of a program: the one that is named, or a private one.
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use crate::app::settings::DatabaseSettings;
 use crate::embedded_postgres::EmbeddedPostgres;
@@ -15,7 +15,10 @@ pub(super) struct Database {
 impl Database {
     pub(super) async fn open(settings: &DatabaseSettings) -> anyhow::Result<Database> {
         let (url, private) = match &settings.database_url {
-            Some(url) => (url.clone(), None),
+            Some(url) => {
+                check_url(url)?;
+                (url.clone(), None)
+            }
             None => {
                 let private = EmbeddedPostgres::start(&settings.data_dir).await?;
                 (private.url(), Some(private))
@@ -44,4 +47,11 @@ impl Database {
             private.stop().await;
         }
     }
+}
+
+/// Refuses the URL of another kind of database. What it holds besides is not told: there may be a password in it.
+pub(super) fn check_url(url: &str) -> anyhow::Result<()> {
+    let is_known = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
+    ensure!(is_known, "DATABASE_URL: must begin with postgres:// or postgresql://");
+    Ok(())
 }

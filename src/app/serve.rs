@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::accounts::new_token;
 use crate::app::database::Database;
 use crate::app::settings::{ModelSettings, ServeSettings};
-use crate::app::{demonstration, logging, memory};
+use crate::app::{demonstration, first_token, logging, memory};
 use crate::decision::Engine;
 use crate::embedded_postgres::DataDirLock;
 use crate::http::serve::{ServeLimits, serve};
@@ -94,7 +94,7 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
                 move || serve_operations(listener, state, shutdown)
             });
         }
-        greet(&database, &public_url).await?;
+        greet(&database, &public_url, &settings).await?;
         if let Then::Demonstrate = then {
             demonstration::start(&database, engine, address).await?;
         }
@@ -167,22 +167,36 @@ fn start_jobs(state: &AppState, shutdown: &CancellationToken) -> JoinSet<()> {
 }
 
 /// On the first start, makes an account and tells its token, which nobody can be told again.
-async fn greet(database: &Database, public_url: &str) -> anyhow::Result<()> {
+async fn greet(database: &Database, public_url: &str, settings: &ServeSettings) -> anyhow::Result<()> {
+    if database.store.has_accounts().await? {
+        return Ok(());
+    }
     let (token, hash) = new_token()?;
+    // Written before the account is made, so that a token in force is never lost for want of a file.
+    let file = first_token::file(settings).map(|path| first_token::Written::new(path, &token)).transpose()?;
     if !database.store.create_first_account(FIRST_ACCOUNT, FIRST_ACCOUNT, &hash).await? {
         return Ok(());
     }
+    let is_told = settings.first_token_file.is_none();
+    let kept = file.map(first_token::Written::keep).transpose()?;
     let url = format!("{}{BASE_PATH}", public_url.trim_end_matches('/'));
+    let (shown, sent) = if is_told {
+        ("It is shown only now".to_owned(), token.clone())
+    } else {
+        let path = kept.unwrap_or_default();
+        (format!("It is in the file {}", path.display()), format!("$(cat '{}')", path.display()))
+    };
+    let line = if is_told { format!("\n\n    {token}") } else { String::new() };
     println!(
-        "The account \"{FIRST_ACCOUNT}\" was made, with this ADMIN token. It is shown only now:\n\n    {token}\n\n\
+        "The account \"{FIRST_ACCOUNT}\" was made, with an ADMIN token. {shown}:{line}\n\n\
          Classify a product:\n\n\
-         curl -s {url}/classifications -H 'Authorization: Bearer {token}' -H 'Content-Type: application/json' \\\n  \
+         curl -s {url}/classifications -H \"Authorization: Bearer {sent}\" -H 'Content-Type: application/json' \\\n  \
          -d '{{\"taxonomy\":\"TARIC\",\"items\":[{{\"languageAttributes\":{{\"de\":{{\"productName\":\"Herren T-Shirt Baumwolle\"}}}}}}]}}'\n"
     );
     Ok(())
 }
 
-fn load_engine(settings: &ModelSettings) -> anyhow::Result<Engine> {
+pub(super) fn load_engine(settings: &ModelSettings) -> anyhow::Result<Engine> {
     let model = models_dir(settings)?.join(MODEL_FILE);
     let reference = load_reference(settings)?;
     Engine::load(&model, Arc::new(reference)).with_context(|| format!("the model {}", model.display()))

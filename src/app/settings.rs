@@ -1,9 +1,11 @@
 //! Settings, each a flag and an environment variable, one documented struct per concern.
 
-use std::net::SocketAddr;
+use std::ffi::OsString;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use url::Url;
 
 use crate::domain::Precision;
 use crate::domain::access::{Level, Plan};
@@ -44,6 +46,13 @@ pub(super) enum Command {
         #[command(subcommand)]
         command: QueueCommand,
     },
+    /// Brings the database's schema up to date, and does nothing else. Every other program does so when it starts.
+    Migrate {
+        #[command(flatten)]
+        database: DatabaseSettings,
+    },
+    /// Judges all settings of the service and what they name, starts nothing and changes nothing.
+    CheckConfig(ServeSettings),
     /// Builds the search index anew from the database, while the service goes on; or compares the two.
     Reindex {
         /// Compare index and database and print the differences; change nothing.
@@ -122,11 +131,15 @@ pub(super) struct ServeSettings {
     #[command(flatten)]
     pub database: DatabaseSettings,
     /// Address to listen on.
-    #[arg(long, env = "BIND_ADDR", default_value = "127.0.0.1:8080")]
+    #[arg(long, env = "BIND_ADDR", default_value = "127.0.0.1:8080", value_parser = address)]
     pub bind_addr: SocketAddr,
     /// What URLs in answers begin with; default http://BIND_ADDR.
-    #[arg(long, env = "PUBLIC_URL")]
+    #[arg(long, env = "PUBLIC_URL", value_parser = public_url)]
     pub public_url: Option<String>,
+    /// File of mode 600 that the first start writes its token to, instead of showing it. Without it, and where the output
+    /// is no terminal, the token is shown and also written to the file first-token in the data directory.
+    #[arg(long, env = "FIRST_TOKEN_FILE")]
+    pub first_token_file: Option<PathBuf>,
     #[command(flatten)]
     pub models: ModelSettings,
     #[command(flatten)]
@@ -134,7 +147,7 @@ pub(super) struct ServeSettings {
     #[command(flatten)]
     pub pictures: S3Settings,
     /// Address for health and metrics alone; without it metrics are served beside the interface.
-    #[arg(long, env = "METRICS_ADDR")]
+    #[arg(long, env = "METRICS_ADDR", value_parser = address)]
     pub metrics_addr: Option<SocketAddr>,
     #[command(flatten)]
     pub connections: ConnectionSettings,
@@ -201,6 +214,39 @@ pub(super) enum AccountCommand {
         #[command(flatten)]
         database: DatabaseSettings,
     },
+    /// Prints the accounts: name, plan, precision, active or disabled, and when made, separated by tabs.
+    List {
+        #[command(flatten)]
+        database: DatabaseSettings,
+    },
+    /// Refuses the tokens of an account from now on.
+    Disable(NamedAccount),
+    /// Takes the tokens of a disabled account again.
+    Enable(NamedAccount),
+    /// Sets how much an account may use.
+    Plan {
+        /// The account.
+        #[arg(value_parser = name)]
+        name: String,
+        /// UNLIMITED or FREE_TRIAL.
+        #[arg(value_parser = plan)]
+        plan: Plan,
+        #[command(flatten)]
+        database: DatabaseSettings,
+    },
+    /// Deletes an account with its tokens, products, assignments, pictures and history, for good, and prints how many
+    /// products that were.
+    Delete(NamedAccount),
+}
+
+/// An account by its name.
+#[derive(Clone, Debug, Args)]
+pub(super) struct NamedAccount {
+    /// The account.
+    #[arg(value_parser = name)]
+    pub name: String,
+    #[command(flatten)]
+    pub database: DatabaseSettings,
 }
 
 #[derive(Debug, Subcommand)]
@@ -243,13 +289,65 @@ pub(super) enum TokenCommand {
         #[command(flatten)]
         database: DatabaseSettings,
     },
-    /// Ends a token.
-    Revoke {
-        /// The token.
-        token: String,
+    /// Prints tokens, ended ones too: id, account, user, level, when made, until when good, last used (to the hour) and
+    /// when ended, separated by tabs; a dash where there is nothing.
+    List {
+        /// The account; all without it.
+        #[arg(long)]
+        account: Option<String>,
         #[command(flatten)]
         database: DatabaseSettings,
     },
+    /// Ends a token, or all those of a user.
+    Revoke {
+        /// The token.
+        #[arg(required_unless_present_any = ["id", "account"], conflicts_with_all = ["id", "account", "user"])]
+        token: Option<String>,
+        /// The token's id, as token list prints it.
+        #[arg(long, conflicts_with_all = ["account", "user"])]
+        id: Option<String>,
+        /// The account of the user.
+        #[arg(long, requires = "user")]
+        account: Option<String>,
+        /// The user whose tokens end.
+        #[arg(long, requires = "account")]
+        user: Option<String>,
+        #[command(flatten)]
+        database: DatabaseSettings,
+    },
+}
+
+impl Cli {
+    /// Reads a command line. `serve` is the default, so that its flags may also stand before its name.
+    pub(super) fn read(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
+        Cli::try_parse_from(&arguments).or_else(|error| {
+            let Some(at) = arguments.iter().skip(1).position(|argument| argument == "serve") else { return Err(error) };
+            let mut arranged = arguments;
+            let serve = arranged.remove(at + 1);
+            arranged.insert(1, serve);
+            Cli::try_parse_from(arranged).map_err(|_| error)
+        })
+    }
+}
+
+/// An address to listen on: a number or a name, and a port.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let found = text.to_socket_addrs().map_err(|error| format!("an address such as 127.0.0.1:8080: {error}"))?;
+    // Of a name with both kinds of address, the one that clients try by default everywhere.
+    let mut found: Vec<SocketAddr> = found.collect();
+    found.sort_by_key(SocketAddr::is_ipv6);
+    found.first().copied().ok_or_else(|| "the name has no address".to_owned())
+}
+
+fn public_url(text: &str) -> Result<String, String> {
+    let url = Url::parse(text).map_err(|error| format!("a URL such as https://vat.example.com: {error}"))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err("a URL that begins with http:// or https:// and names a host".to_owned());
+    }
+    if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
+        return Err("a URL without a user, a query and a fragment".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 fn name(text: &str) -> Result<String, String> {
@@ -296,6 +394,57 @@ mod tests {
                 Cli::try_parse_from(["vat-classification", "account", "create", "shop", "--precision", precision]);
             let set = Cli::try_parse_from(["vat-classification", "account", "precision", "shop", precision]);
             assert_eq!((made.is_ok(), set.is_ok()), (is_known, is_known), "{precision}");
+        }
+    }
+
+    #[test]
+    fn the_flags_of_serve_may_stand_before_its_name() {
+        let read = |line: &str| Cli::read(line.split(' ').map(OsString::from).collect());
+        for line in ["x --bind-addr 127.0.0.1:1 serve", "x serve --bind-addr 127.0.0.1:1", "x --bind-addr localhost:1"]
+        {
+            let cli = read(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+            let serve = match cli.command {
+                Some(Command::Serve(serve)) => serve,
+                _ => cli.serve,
+            };
+            assert_eq!((serve.bind_addr.port(), serve.bind_addr.ip().is_loopback()), (1, true), "{line}");
+        }
+        for line in ["x --bind-addr 127.0.0.1:1 serve serve", "x account serve", "x --bind-addr 1 serve"] {
+            assert!(read(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_token_is_revoked_by_itself_or_its_id_or_its_user_and_by_one_of_these() {
+        for (line, is_right) in [
+            ("t", true),
+            ("--id 1", true),
+            ("--account a --user u", true),
+            ("", false),
+            ("--account a", false),
+            ("--user u", false),
+            ("t --id 1", false),
+            ("--id 1 --account a --user u", false),
+            ("t --account a --user u", false),
+        ] {
+            let words = ["x", "token", "revoke"].into_iter().chain(line.split_whitespace());
+            assert_eq!(Cli::try_parse_from(words).is_ok(), is_right, "{line}");
+        }
+    }
+
+    #[test]
+    fn public_urls_are_judged_at_start() {
+        for (text, is_right) in [
+            ("https://vat.example.com", true),
+            ("http://127.0.0.1:8080/base/", true),
+            ("notaurl", false),
+            ("vat.example.com", false),
+            ("ftp://vat.example.com", false),
+            ("https://vat.example.com?a=1", false),
+            ("https://user:word@vat.example.com", false),
+            ("", false),
+        ] {
+            assert_eq!(public_url(text).is_ok(), is_right, "{text}");
         }
     }
 }

@@ -28,6 +28,9 @@ pub async fn run(store: Store, pictures: Arc<PictureStore>, shutdown: Cancellati
         if let Err(error) = store.forget_old_keys().await {
             tracing::warn!(%error, "old idempotency keys stay for now");
         }
+        if let Err(error) = store.erase_deleted().await {
+            tracing::warn!(%error, "what is left of deleted accounts stays for now");
+        }
     }
 }
 

@@ -39,7 +39,11 @@ struct TokenRow {
     plan: String,
     decision_precision: i16,
     withdrawn: bool,
+    seldom_used: bool,
 }
+
+/// How old the note of a token's last use may get before it is written anew, as an interval of PostgreSQL.
+const USE_NOTED: &str = "1 hour";
 
 /// Why an account or token could not be made or ended.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +55,7 @@ pub enum AccountError {
     #[error("there is no account named {0}")]
     UnknownAccount(String),
     /// No such token.
-    #[error("this token is not known")]
+    #[error("there is no such token")]
     UnknownToken,
     /// The database failed.
     #[error(transparent)]
@@ -96,7 +100,7 @@ impl Store {
         if set.rows_affected() == 0 { Err(AccountError::UnknownAccount(name.to_owned())) } else { Ok(()) }
     }
 
-    /// Stores a token's hash.
+    /// Stores a token's hash, and answers the id by which operators name the token.
     ///
     /// # Errors
     /// When the account does not exist.
@@ -107,19 +111,19 @@ impl Store {
         level: Level,
         hash: &TokenHash,
         expires_at: Option<DateTime<Utc>>,
-    ) -> Result<(), AccountError> {
-        let made = sqlx::query(
+    ) -> Result<String, AccountError> {
+        let made: Option<String> = sqlx::query_scalar(
             "insert into tokens (token_hash, account_id, user_name, level, expires_at)
-             select $1, account_id, $3, $4, $5 from accounts where name = $2",
+             select $1, account_id, $3, $4, $5 from accounts where name = $2 returning token_id",
         )
         .bind(hash.as_slice())
         .bind(account)
         .bind(user)
         .bind(level.name())
         .bind(expires_at)
-        .execute(self.pool())
+        .fetch_optional(self.pool())
         .await?;
-        if made.rows_affected() == 0 { Err(AccountError::UnknownAccount(account.to_owned())) } else { Ok(()) }
+        made.ok_or_else(|| AccountError::UnknownAccount(account.to_owned()))
     }
 
     /// Ends a token; one that is ended already stays so.
@@ -185,11 +189,13 @@ impl Store {
     /// When the database fails.
     pub async fn authenticate(&self, hash: &TokenHash) -> Result<Credential, sqlx::Error> {
         let row: Option<TokenRow> = sqlx::query_as(
-            "select account_id, user_name, level, plan, decision_precision, revoked_at is not null or disabled as withdrawn
+            "select account_id, user_name, level, plan, decision_precision, revoked_at is not null or disabled as withdrawn,
+                    last_used_at is null or last_used_at < now() - $2::text::interval as seldom_used
              from tokens join accounts using (account_id)
              where token_hash = $1 and (expires_at is null or expires_at > now() or revoked_at is not null)",
         )
         .bind(hash.as_slice())
+        .bind(USE_NOTED)
         .fetch_optional(self.pool())
         .await?;
         let Some(row) = row else { return Ok(Credential::Unknown) };
@@ -201,6 +207,26 @@ impl Store {
         if row.withdrawn {
             return Ok(Credential::Withdrawn);
         }
+        if row.seldom_used {
+            self.note_use(hash).await;
+        }
         Ok(Credential::Valid(Caller { account: row.account_id, user: row.user_name, plan, precision }, level))
+    }
+
+    /// Notes that a token is in use. Of several requests at once one does; the answer to none depends on it.
+    async fn note_use(&self, hash: &TokenHash) {
+        let noted = sqlx::query(
+            "update tokens set last_used_at = now() where token_hash in (
+                 select token_hash from tokens
+                 where token_hash = $1 and (last_used_at is null or last_used_at < now() - $2::text::interval)
+                 for update skip locked)",
+        )
+        .bind(hash.as_slice())
+        .bind(USE_NOTED)
+        .execute(self.pool())
+        .await;
+        if let Err(error) = noted {
+            tracing::debug!(%error, "the use of a token is not noted");
+        }
     }
 }

@@ -14,6 +14,7 @@ pub mod idempotency;
 pub mod journal;
 pub mod labels;
 pub mod lengths;
+pub mod operators;
 pub mod pages;
 pub mod parked;
 pub mod pictures;
@@ -28,7 +29,7 @@ pub mod webhooks;
 
 use std::time::Duration;
 
-use sqlx::PgPool;
+use sqlx::{ConnectOptions, PgPool};
 
 use crate::domain::Fault;
 
@@ -41,6 +42,9 @@ pub const MAX_ATTEMPTS: u32 = 5;
 const RETRY_PAUSE_MS: u64 = 5;
 /// Connections that may turn out to be broken before a transaction fails.
 const MAX_BROKEN_CONNECTIONS: u32 = 3;
+
+/// How long the first connection may take: whoever starts a program waits for it.
+const FIRST_CONNECTION: Duration = Duration::from_millis(1_900);
 
 /// The number of the lock that a service holds while it migrates behind a pooler.
 const MIGRATION_LOCK: i64 = 0x7661_7463_6d69_6772;
@@ -147,9 +151,14 @@ impl Store {
     /// Connects, without looking at the schema.
     ///
     /// # Errors
-    /// When the URL is malformed or no connection can be made.
+    /// When the URL is malformed or no connection can be made, within 2 s and with the reason.
     pub async fn connect_with(url: &str, settings: &Settings) -> Result<Store, sqlx::Error> {
-        let pool = settings.pool_options().connect_with(settings.connect_options(url)?).await?;
+        let options = settings.connect_options(url)?;
+        // The pool goes on trying and then only knows that time was up.
+        let late = || sqlx::Error::Io(std::io::Error::from(std::io::ErrorKind::TimedOut));
+        let first = tokio::time::timeout(FIRST_CONNECTION, options.connect()).await.map_err(|_| late())??;
+        sqlx::Connection::close(first).await?;
+        let pool = settings.pool_options().connect_with(options).await?;
         Ok(Store { pool, is_pooled: settings.database_transaction_pooler })
     }
 

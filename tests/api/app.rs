@@ -54,7 +54,7 @@ pub(crate) struct App {
     /// Cancelled when the service stops.
     pub(crate) stopping: CancellationToken,
     router: Router,
-    _database: TestDatabase,
+    database: TestDatabase,
     _files: tempfile::TempDir,
 }
 
@@ -145,11 +145,16 @@ impl App {
             watch,
             stopping,
             router,
-            _database: database,
+            database,
             _files: files,
         };
         app.token = app.token("shop", "anna", Level::Admin).await;
         app
+    }
+
+    /// Where its database is, for programs.
+    pub(crate) fn database_url(&self) -> &str {
+        &self.database.url
     }
 
     /// A new token.
