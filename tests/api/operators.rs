@@ -113,7 +113,7 @@ async fn the_programs_make_list_change_and_delete_accounts_and_tokens() {
         ("token list --account boutique", 1, "there is no account named boutique"),
         ("token revoke --id 0123", 1, "there is no such token"),
         ("token revoke --account shop --user nobody", 1, "there is no such token"),
-        ("token revoke", 2, "--id"),
+        ("token revoke", 2, "<TOKEN>"),
         ("account plan shop CHEAP", 2, "FREE_TRIAL"),
     ] {
         let (code, told) = refused(app.database_url(), arguments);
