@@ -63,10 +63,12 @@ export function codes(item) {
   if (given.length === 0) return null;
   const reason = item.customsCodeReason;
   const value = (code) => (typeof code === 'object' ? `${code.code} (${code.taxonomy})` : code);
-  const against = (field) => reason?.conflicts?.find((conflict) => conflict.field === field);
+  // Reasons name a field by its path in the product.
+  const isAt = (path, field) => path?.split('.').includes(field);
+  const against = (field) => reason?.conflicts?.find((conflict) => isAt(conflict.field, field));
   return h('section', {}, h('h2', {}, t('codes')),
     h('dl', { class: 'pairs' }, given.map(([field, code]) => [h('dt', {}, field),
-      h('dd', {}, plain(value(code)), reason?.field === field && h('span', { class: 'hint' }, ` → ${reason.productClassCode}`),
+      h('dd', {}, plain(value(code)), isAt(reason?.field, field) && h('span', { class: 'hint' }, ` → ${reason.productClassCode}`),
         against(field) && h('strong', { class: 'conflict' }, ` ${t('conflict')}: ${against(field).productClassCode}`))])));
 }
 
