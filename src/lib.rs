@@ -11,6 +11,7 @@ pub mod domain;
 pub mod embedded_postgres;
 pub mod http;
 pub mod jobs;
+pub mod memory;
 pub mod pictures;
 pub mod reference;
 pub mod search;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms a room may import from, besides itself; ARCHITECTURE.md draws the same.
-const MAY_IMPORT: [(&str, &str); 14] = [
+const MAY_IMPORT: [(&str, &str); 15] = [
     ("domain", ""),
     ("embedded_postgres", ""),
     ("demo", ""),
@@ -13,12 +13,16 @@ const MAY_IMPORT: [(&str, &str); 14] = [
     ("webhooks", "domain"),
     ("reference", "domain"),
     ("classify", "domain"),
+    ("memory", "classify domain"),
     ("store", "domain"),
     ("search", "store domain"),
-    ("decision", "classify reference domain"),
-    ("jobs", "decision search store pictures webhooks classify reference domain"),
-    ("http", "decision search store pictures webhooks classify reference domain console"),
-    ("app", "http jobs decision search store pictures webhooks classify reference domain demo embedded_postgres"),
+    ("decision", "memory classify reference domain"),
+    ("jobs", "decision memory search store pictures webhooks classify reference domain"),
+    ("http", "decision memory search store pictures webhooks classify reference domain console"),
+    (
+        "app",
+        "http jobs decision memory search store pictures webhooks classify reference domain demo embedded_postgres",
+    ),
     ("main", "app"),
 ];
 

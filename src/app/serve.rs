@@ -158,6 +158,8 @@ fn start_jobs(state: &AppState, shutdown: &CancellationToken) -> JoinSet<()> {
     let wake = state.wake.projection.clone();
     running.spawn(jobs::projection::run(state.store.clone(), state.search.clone(), wake, shutdown.clone()));
     running.spawn(jobs::sampling::run(state.store.clone(), shutdown.clone()));
+    let (wake, wakes) = (state.wake.memory.clone(), state.wake.auto_assignment.clone());
+    running.spawn(jobs::memory::run(state.store.clone(), state.engine.clone(), wake, wakes, shutdown.clone()));
     let wake = state.wake.review.clone();
     running.spawn(jobs::review::run(state.store.clone(), wake, shutdown.clone()));
     running.spawn(jobs::webhooks::run(state.store.clone(), state.webhooks.clone(), shutdown.clone()));

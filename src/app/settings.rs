@@ -237,6 +237,19 @@ pub(super) enum AccountCommand {
     /// Deletes an account with its tokens, products, assignments, pictures and history, for good, and prints how many
     /// products that were.
     Delete(NamedAccount),
+    /// What is remembered of the decisions of an account's people.
+    Memory {
+        #[command(subcommand)]
+        command: MemoryCommand,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum MemoryCommand {
+    /// Prints how many decisions are remembered: taxonomy, classes said to be right, classes said to be wrong.
+    Show(NamedAccount),
+    /// Forgets them and prints how many they were. Assignments stay as they are.
+    Clear(NamedAccount),
 }
 
 /// An account by its name.

@@ -9,6 +9,7 @@ pub mod lexicon;
 pub mod model;
 mod query;
 mod rank;
+pub mod recall;
 mod score;
 pub mod spelling;
 pub mod table;

@@ -3,6 +3,7 @@
 //! Auto-assignment and `POST /classifications` both decide here, so that they never differ.
 
 pub mod national;
+mod recall;
 mod stakes;
 
 use std::path::{Path, PathBuf};
@@ -19,10 +20,12 @@ use crate::domain::customs_codes::{self, CodeEvidence};
 use crate::domain::languages;
 use crate::domain::nomenclature::Nomenclature;
 use crate::domain::sides::{self, Facts};
-use crate::domain::{ClassCode, Details, Precision, ProductClass, Segment, Taxonomy};
+use crate::domain::{ClassCode, Details, ProductClass, Segment, Taxonomy};
+use crate::memory::{Memory, Recalled};
 use crate::reference::Reference;
 
-use national::Words;
+use national::Words as LineWords;
+pub use recall::{Basis, MAX_KEY_WORDS, Words};
 use stakes::Stakes;
 
 /// Most words that are told for a candidate.
@@ -78,6 +81,8 @@ pub struct Candidate {
     pub confidence: f32,
     /// The words, or the customs code, that spoke for it, the strongest first.
     pub evidence: Vec<Evidence>,
+    /// The decision of a person on a product that is alike and speaks for it, the most alike one.
+    pub taught: Option<Recalled>,
 }
 
 /// The answer about one product in one taxonomy, with its reasons.
@@ -91,12 +96,13 @@ pub struct Explained {
     pub candidates: Vec<Candidate>,
 }
 
-/// The classifier and the facts, ready to decide.
+/// The classifier, the facts, and what people decided, ready to decide.
 pub struct Engine {
     model_path: PathBuf,
-    classifier: ArcSwap<Classifier>,
+    classifier: Arc<ArcSwap<Classifier>>,
     reference: ArcSwap<Reference>,
     stakes: Stakes,
+    memory: Arc<Memory>,
 }
 
 /// Says that a code is no class, and which classes lie where it seems to belong.
@@ -135,9 +141,10 @@ impl Engine {
     /// # Errors
     /// When the model cannot be used.
     pub fn load(model_path: &Path, reference: Arc<Reference>) -> Result<Engine, ModelError> {
-        let classifier = ArcSwap::from_pointee(Classifier::load(model_path)?);
+        let classifier = Arc::new(ArcSwap::from_pointee(Classifier::load(model_path)?));
         let reference = ArcSwap::new(reference);
-        Ok(Engine { model_path: model_path.to_owned(), classifier, reference, stakes: Stakes::default() })
+        let (stakes, memory) = (Stakes::default(), Arc::default());
+        Ok(Engine { model_path: model_path.to_owned(), classifier, reference, stakes, memory })
     }
 
     /// Takes the model file anew; the one in use stays when it cannot be used.
@@ -167,14 +174,9 @@ impl Engine {
         self.stakes.forget();
     }
 
-    /// Decides for the taxonomies named, in their order; by text only where it is as sure as `precision` wants it.
-    pub fn decide(
-        &self,
-        details: &Details,
-        taxonomies: &[Taxonomy],
-        precision: Precision,
-        today: NaiveDate,
-    ) -> Vec<Verdict> {
+    /// Decides for the taxonomies named, in their order: by customs codes, then by memory, then by text, as sure as
+    /// the basis wants it.
+    pub fn decide(&self, details: &Details, taxonomies: &[Taxonomy], basis: Basis, today: NaiveDate) -> Vec<Verdict> {
         let classifier = self.classifier.load();
         let mut ranking = None;
         let mut decide = |taxonomy: &Taxonomy| {
@@ -184,7 +186,9 @@ impl Engine {
                 return self.with_risk(verdict, *taxonomy, classes, today);
             }
             let ranking = ranking.get_or_insert_with(|| classifier.rank(&text(details)));
-            let verdict = self.by_text(details, classifier.decide(ranking, precision), *taxonomy, today);
+            let judgement = self.asked(&classifier, ranking, details, *taxonomy, basis);
+            let by_model = || self.by_text(details, classifier.decide(ranking, basis.precision), *taxonomy, today);
+            let (verdict, _) = self.by_memory(&judgement, by_model, *taxonomy, basis, today);
             let classes = ranking.candidates.iter().map(|candidate| candidate.code);
             self.with_risk(verdict, *taxonomy, classes, today)
         };
@@ -196,7 +200,7 @@ impl Engine {
         &self,
         details: &Details,
         taxonomy: Taxonomy,
-        precision: Precision,
+        basis: Basis,
         digits: Option<usize>,
         limit: usize,
         today: NaiveDate,
@@ -205,14 +209,21 @@ impl Engine {
         let text = text(details);
         let ranking = classifier.rank(&text);
         let codes = self.codes(details, taxonomy);
-        let verdict = match &codes {
-            Some(evidence) => self.by_codes(details, taxonomy, evidence, today),
-            None => self.by_text(details, classifier.decide(&ranking, precision), taxonomy, today),
+        let judgement = self.asked(&classifier, &ranking, details, taxonomy, basis);
+        let (verdict, recalled) = match &codes {
+            Some(evidence) => (self.by_codes(details, taxonomy, evidence, today), None),
+            None => {
+                let by_model = || self.by_text(details, classifier.decide(&ranking, basis.precision), taxonomy, today);
+                self.by_memory(&judgement, by_model, taxonomy, basis, today)
+            }
         };
-        let given = codes.as_ref().map(|evidence| {
-            let code = digits.map_or(evidence.code, |digits| evidence.code.prefix(digits));
-            (Scored { code, confidence: evidence.confidence }, given_code(details, evidence.field))
-        });
+        let cut = |code: ClassCode| digits.map_or(code, |digits| code.prefix(digits));
+        let given = match (&codes, recalled) {
+            (Some(found), _) => Some((found.code, found.confidence, Some(given_code(details, found.field)))),
+            (None, Some(recalled)) => Some((recalled.class.code, recalled.confidence, None)),
+            (None, None) => None,
+        };
+        let given = given.map(|(code, confidence, word)| (Scored { code: cut(code), confidence }, word));
         let rest = 1.0 - given.as_ref().map_or(0.0, |(scored, _)| scored.confidence);
         let ranked = match digits {
             Some(digits) => ranking.roll_up(digits),
@@ -220,15 +231,18 @@ impl Engine {
         };
         let mut candidates: Vec<Candidate> = Vec::new();
         if let Some((scored, code)) = &given {
-            let evidence = vec![Evidence { word: code.clone(), weight: scored.confidence }];
-            candidates.push(Candidate { code: scored.code, confidence: scored.confidence, evidence });
+            let evidence = match code {
+                Some(code) => vec![Evidence { word: code.clone(), weight: scored.confidence }],
+                None => classifier.explain(&text, scored.code, MAX_EVIDENCE_WORDS),
+            };
+            candidates.push(Candidate { code: scored.code, confidence: scored.confidence, evidence, taught: None });
         }
         let apart = |code: &ClassCode| {
             given.as_ref().is_none_or(|(own, _)| !code.is_under(&own.code) && !own.code.is_under(code))
         };
         let reference = self.reference();
         let depth = digits.filter(|digits| *digits > SUBHEADING_DIGITS);
-        let words = depth.map(|digits| (Words::of(&classifier, &text), digits));
+        let words = depth.map(|digits| (LineWords::of(&classifier, &text), digits));
         for scored in ranked.iter().filter(|scored| apart(&scored.code)).take(limit.saturating_sub(candidates.len())) {
             let evidence = classifier.explain(&text, scored.code, MAX_EVIDENCE_WORDS);
             let (mut code, mut confidence) = (scored.code, scored.confidence * rest);
@@ -236,10 +250,18 @@ impl Engine {
                 code = words.line(&classifier, reference.nomenclature(taxonomy), code, *digits);
                 confidence *= if code == scored.code { 1.0 } else { national::SHARE_RIGHT };
             }
-            candidates.push(Candidate { code, confidence, evidence });
+            candidates.push(Candidate { code, confidence, evidence, taught: None });
         }
         candidates[usize::from(given.is_some())..].sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
         candidates.truncate(limit);
+        if let Some(recalled) = judgement.class {
+            let class = cut(recalled.class.code);
+            let speaks_for =
+                |candidate: &&mut Candidate| candidate.code.is_under(&class) || class.is_under(&candidate.code);
+            if let Some(candidate) = candidates.iter_mut().find(speaks_for) {
+                candidate.taught = Some(recalled);
+            }
+        }
         Explained { verdict, codes, candidates }
     }
 

@@ -72,7 +72,7 @@ mod tests {
     use chrono::NaiveDate;
 
     use super::*;
-    use crate::decision::Engine;
+    use crate::decision::{Basis, Engine};
     use crate::domain::nomenclature::{Builder, parse_harmonized, parse_national};
     use crate::domain::{Details, Precision, Taxonomy};
     use crate::reference::Reference;
@@ -127,9 +127,8 @@ mod tests {
         let names = serde_json::json!({"languageAttributes": {"de": {"productName": "Emmentaler Käse am Stück"}}});
         let details: Details = serde_json::from_value(names).expect("details");
         let today = NaiveDate::from_ymd_opt(2026, 11, 1).expect("a day");
-        let best = |taxonomy, digits| {
-            engine.explain(&details, taxonomy, Precision::default(), digits, 5, today).candidates[0].clone()
-        };
+        let basis = Basis { precision: Precision::default(), account: None };
+        let best = |taxonomy, digits| engine.explain(&details, taxonomy, basis, digits, 5, today).candidates[0].clone();
         let (shallow, deep) = (best(Taxonomy::Taric, Some(6)), best(Taxonomy::Taric, Some(8)));
         assert_eq!((shallow.code.as_str(), deep.code.as_str()), ("040690", "04069013"));
         assert!((deep.confidence - shallow.confidence * SHARE_RIGHT).abs() < 1e-6);

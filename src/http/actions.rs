@@ -246,6 +246,7 @@ pub(super) async fn act(
     let taxonomy = taxonomy(&name)?;
     let request = ActionRequest { taxonomy, action, comment, on_conflict, items };
     let acted = state.store.act(&caller, &request).await?;
+    state.wake.memory.notify_one();
     let results = (on_conflict == OnConflict::Skip)
         .then(|| request.items.iter().zip(&acted.outcomes).map(|(item, outcome)| result(item, outcome)).collect());
     let products = acted.outcomes.into_iter().filter_map(Result::ok).map(|record| {

@@ -9,6 +9,7 @@ use chrono::Utc;
 use futures::{StreamExt, TryStreamExt};
 use uuid::Uuid;
 
+use crate::decision::Basis;
 use crate::domain::{Details, Fault, ProductClass, ShopId, Taxonomy};
 use crate::http::admission::{Tab, Work};
 use crate::http::assignment_answers::{
@@ -150,11 +151,11 @@ impl Embeds {
 }
 
 /// The identity that a path names; a malformed one is one that does not exist.
-fn parse_uuid(text: &str) -> Result<Uuid, ApiError> {
+pub(super) fn parse_uuid(text: &str) -> Result<Uuid, ApiError> {
     Uuid::try_parse(text).map_err(|_| unknown_assignment(text))
 }
 
-fn unknown_assignment(uuid: &str) -> ApiError {
+pub(super) fn unknown_assignment(uuid: &str) -> ApiError {
     let message = format!("there is no assignment \"{uuid}\"");
     ApiError::NotFound(message.clone(), vec![Fault::at("assignmentUuid", "UNKNOWN_ASSIGNMENT", message)])
 }
@@ -272,7 +273,7 @@ async fn ranked(
     products: Vec<(i64, Details)>,
 ) -> Result<Vec<(i64, CandidateList)>, ApiError> {
     let today = Utc::now().date_naive();
-    let precision = caller.precision;
+    let basis = Basis { precision: caller.precision, account: Some(caller.account) };
     let mut turns = Vec::new();
     let mut products = products.into_iter().peekable();
     while products.peek().is_some() {
@@ -280,7 +281,7 @@ async fn ranked(
         let some: Vec<(i64, Details)> = products.by_ref().take(RANKED_IN_A_TURN).collect();
         turns.push(work.turn(move || {
             let rank = |(key, details): (i64, Details)| {
-                let explained = engine.explain(&details, taxonomy, precision, None, CANDIDATES_SHOWN, today);
+                let explained = engine.explain(&details, taxonomy, basis, None, CANDIDATES_SHOWN, today);
                 (key, candidate_list(&engine, taxonomy, &details, explained))
             };
             some.into_iter().map(rank).collect::<Vec<_>>()

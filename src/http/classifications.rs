@@ -9,9 +9,10 @@ use axum::extract::State;
 use chrono::Utc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::classify::Evidence;
-use crate::decision::{Candidate, Engine, Explained};
+use crate::decision::{Basis, Candidate, Engine, Explained};
 use crate::domain::nomenclature::Labels;
 use crate::domain::product::{CustomsCodes, Details, LanguageAttributes, Product};
 use crate::domain::validation::{self, Declarations};
@@ -21,6 +22,7 @@ use crate::http::assignments::{ClassFields, rounded};
 use crate::http::body::{JsonBody, bad, typed};
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
+use crate::memory::Recalled;
 use crate::store::StoreError;
 use crate::store::accounts::Caller;
 
@@ -52,6 +54,8 @@ pub(super) struct ClassificationBody {
     /// Share of the decisions by text that are meant to be right: 0.90, 0.95 or 0.98; absent: the account's own.
     #[schema(minimum = 0.90, maximum = 0.98)]
     precision: Option<f64>,
+    /// False leaves out what people of the account decided for products that are alike. Default true.
+    memory: Option<bool>,
     /// 1 to 1,000.
     #[schema(min_items = 1, max_items = 1000)]
     items: Vec<ClassificationItem>,
@@ -124,7 +128,8 @@ pub(super) struct CandidateAnswer {
     /// Classes from the chapter down to it, where an assignment shows them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     path: Vec<PathStep>,
-    /// The words, or the customs code, that spoke for it, the strongest first.
+    /// The decision of a person on a product that is alike; then the words, or the customs code, that spoke for it,
+    /// the strongest first.
     evidence: Vec<EvidenceAnswer>,
     /// Texts under it that the model was trained on and that resemble the product, where an assignment shows them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -156,12 +161,20 @@ pub(super) struct PathStep {
     pub(super) labels: LabelsAnswer,
 }
 
-/// A word that spoke for a class.
-#[derive(Serialize, ToSchema)]
+/// What spoke for a class: a word with its weight, or a person's decision with its similarity.
+#[derive(Default, Serialize, ToSchema)]
 pub(super) struct EvidenceAnswer {
-    word: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    word: Option<String>,
     /// How much; the greater the more.
-    weight: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weight: Option<f64>,
+    /// The assignment of a product that is alike, for which a person decided on this class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decision: Option<Uuid>,
+    /// How alike that product is, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    similarity: Option<f64>,
 }
 
 /// Candidates with the model that ranked them.
@@ -224,7 +237,16 @@ fn candidate_answers(
     explained: &Explained,
     product: Option<&Details>,
 ) -> Vec<CandidateAnswer> {
-    let word = |evidence: &Evidence| EvidenceAnswer { word: evidence.word.clone(), weight: rounded(evidence.weight) };
+    let word = |evidence: &Evidence| EvidenceAnswer {
+        word: Some(evidence.word.clone()),
+        weight: Some(rounded(evidence.weight)),
+        ..EvidenceAnswer::default()
+    };
+    let taught = |recalled: Recalled| EvidenceAnswer {
+        decision: Some(recalled.decision),
+        similarity: Some(rounded(recalled.similarity)),
+        ..EvidenceAnswer::default()
+    };
     let answer = |candidate: &Candidate| {
         let path = path(engine, taxonomy, candidate.code);
         let (de, en) = path.last().map(|step| (step.labels.de.clone(), step.labels.en.clone())).unwrap_or_default();
@@ -233,7 +255,7 @@ fn candidate_answers(
             confidence: rounded(candidate.confidence),
             labels: LabelsAnswer { de, en },
             path: if product.is_some() { path } else { Vec::new() },
-            evidence: candidate.evidence.iter().map(word).collect(),
+            evidence: candidate.taught.map(taught).into_iter().chain(candidate.evidence.iter().map(word)).collect(),
             similar: product.map(|details| similar(engine, details, candidate.code)).unwrap_or_default(),
         }
     };
@@ -303,6 +325,8 @@ pub(super) async fn classify(
     let limit = body.limit.unwrap_or(DEFAULT_CANDIDATES);
     let digits = body.digits;
     let precision = body.precision.and_then(Precision::from_share).unwrap_or(caller.precision);
+    let account = body.memory.unwrap_or(true).then_some(caller.account);
+    let basis = Basis { precision, account };
     let mut items = Vec::with_capacity(body.items.len());
     let mut faults = Vec::new();
     for (index, item) in body.items.into_iter().enumerate() {
@@ -329,7 +353,7 @@ pub(super) async fn classify(
     let mut answered = Vec::with_capacity(items.len());
     let mut rest = items.into_iter();
     while rest.len() > 0 {
-        let (done, left) = work.turn(turn(engine.clone(), rest, taxonomy, precision, digits, limit)).await?;
+        let (done, left) = work.turn(turn(engine.clone(), rest, taxonomy, basis, digits, limit)).await?;
         answered.extend(done);
         rest = left;
     }
@@ -343,7 +367,7 @@ fn turn(
     engine: Arc<Engine>,
     mut items: Items,
     taxonomy: Taxonomy,
-    precision: Precision,
+    basis: Basis,
     digits: Option<usize>,
     limit: usize,
 ) -> impl FnOnce() -> (Vec<ClassifiedItem>, Items) {
@@ -353,7 +377,7 @@ fn turn(
         let mut done = Vec::new();
         while began.elapsed() < TURN {
             let Some((id, details)) = items.next() else { break };
-            let explained = engine.explain(&details, taxonomy, precision, digits, limit, today);
+            let explained = engine.explain(&details, taxonomy, basis, digits, limit, today);
             let found = explained.verdict.found;
             done.push(ClassifiedItem {
                 id,

@@ -3,6 +3,7 @@
 mod access;
 mod actions;
 mod admission;
+mod alike;
 mod assignment_answers;
 mod assignment_counts;
 mod assignment_filter;
@@ -67,6 +68,7 @@ pub fn router(state: AppState) -> Router {
         .route("/assignments/{taxonomy}/counts", get(assignment_counts::count))
         .route("/assignments/{taxonomy}/actions", post(bulk_actions::act))
         .route("/assignments/{taxonomy}/{assignmentUuid}", get(assignments::read))
+        .route("/assignments/{taxonomy}/{assignmentUuid}/alike", get(alike::list))
         .route("/assignments/actions/{actionId}", get(bulk_actions::read))
         .route("/assignments/actions/{actionId}/undo", post(bulk_actions::undo))
         .route("/classifications", reads(post(classifications::classify)))

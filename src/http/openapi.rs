@@ -20,7 +20,7 @@ use crate::http::idempotency::MAX_KEY_CHARACTERS;
 use crate::http::links::BASE_PATH;
 use crate::http::state::AppState;
 use crate::http::{
-    actions, assignment_counts, assignments, attributes, bulk_actions, changes, classifications, health, labels,
+    actions, alike, assignment_counts, assignments, attributes, bulk_actions, changes, classifications, health, labels,
     pictures, products, taxonomies, webhooks,
 };
 
@@ -55,6 +55,7 @@ const TOKEN: &str = "accessToken";
         attributes::remove,
         assignments::list,
         assignments::read,
+        alike::list,
         assignment_counts::count,
         actions::act,
         actions::requeue,

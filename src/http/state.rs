@@ -21,6 +21,8 @@ use crate::webhooks;
 pub struct Wake {
     /// There may be products to assign.
     pub auto_assignment: Arc<Notify>,
+    /// People may have decided something that is to be learnt.
+    pub memory: Arc<Notify>,
     /// There may be actions of people to go on with.
     pub review: Arc<Notify>,
     /// There may be search entries to write.

@@ -9,8 +9,9 @@ use rayon::prelude::*;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::decision::{Engine, Verdict};
+use crate::decision::{Basis, Engine, Verdict};
 use crate::domain::Taxonomy;
+use crate::jobs::memory;
 use crate::jobs::{PAUSE_AFTER_FAILURE, POLL, wait};
 use crate::store::auto_queue::{AutoResult, Batch, Claim, Decided};
 use crate::store::{Store, StoreError};
@@ -48,6 +49,8 @@ pub async fn run(store: Store, engine: Arc<Engine>, wake: Arc<Notify>, shutdown:
 pub async fn work_off(store: &Store, engine: &Arc<Engine>, shutdown: &CancellationToken) -> Result<(), StoreError> {
     while !shutdown.is_cancelled() {
         let Some(batch) = store.claim_auto_assignments(BATCH_PRODUCTS).await? else { return Ok(()) };
+        // What was decided before these products were queued is known to whoever decides for them.
+        memory::follow(store, engine).await?;
         let (batch, results) = decide(engine.clone(), batch).await;
         let stored = batch.complete(&results).await?;
         metrics::counter!("auto_assignments_total").increment(stored as u64);
@@ -59,9 +62,13 @@ pub async fn work_off(store: &Store, engine: &Arc<Engine>, shutdown: &Cancellati
 pub async fn decide(engine: Arc<Engine>, mut batch: Batch) -> (Batch, Vec<Decided>) {
     batch.model_version = Some(engine.model().version);
     let today = Utc::now().date_naive();
+    let (engine_of_words, claims) = (engine.clone(), batch.claims.clone());
+    let words = move || claims.par_iter().map(|claim| words(&engine_of_words, claim)).collect();
+    batch.words = tokio::task::spawn_blocking(words).await.unwrap_or_default();
     decide_by(batch, move |claim: &Claim| {
         let taxonomies: Vec<Taxonomy> = claim.slots.iter().map(|slot| slot.taxonomy).collect();
-        let verdicts = engine.decide(&claim.details, &taxonomies, claim.precision, today);
+        let basis = Basis { precision: claim.precision, account: Some(claim.account()) };
+        let verdicts = engine.decide(&claim.details, &taxonomies, basis, today);
         verdicts.into_iter().map(AutoResult::from).collect()
     })
     .await
@@ -90,6 +97,11 @@ pub async fn decide_by(
         metrics::counter!("auto_assignment_parked_total").increment(1);
     }
     (batch, decided)
+}
+
+/// What alike products are found by; nothing where a product cannot be read, which then is parked.
+fn words(engine: &Engine, claim: &Claim) -> Vec<i32> {
+    panic::catch_unwind(AssertUnwindSafe(|| engine.words(&claim.details).keys(claim.account()))).unwrap_or_default()
 }
 
 /// What a panic said.

@@ -14,6 +14,7 @@ pub mod idempotency;
 pub mod journal;
 pub mod labels;
 pub mod lengths;
+pub mod memory;
 pub mod operators;
 pub mod pages;
 pub mod parked;

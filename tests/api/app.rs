@@ -17,7 +17,7 @@ use vat_classification::domain::access::{Level, Plan, TOKEN_RANDOM_BYTES, hash_t
 use vat_classification::http::{
     Admission, AdmissionSettings, AppState, BASE_PATH, DatabaseWatch, Links, Waiting, Wake, router,
 };
-use vat_classification::jobs::{auto_assignment, projection};
+use vat_classification::jobs::{auto_assignment, memory, projection};
 use vat_classification::pictures::{Inspector, PictureStore, S3Settings};
 use vat_classification::reference::Reference;
 use vat_classification::search;
@@ -119,9 +119,10 @@ impl App {
         };
         let watch = DatabaseWatch::default();
         let stopping = CancellationToken::new();
+        let engine = Arc::new(ENGINE.with_own_memory());
         let state = AppState {
             store: store.clone(),
-            engine: ENGINE.clone(),
+            engine: engine.clone(),
             search: search.clone(),
             search_deadline: settings.deadline(),
             pictures: Arc::new(PictureStore::open(files.path(), &s3).expect("a picture store")),
@@ -137,17 +138,8 @@ impl App {
         };
         store.create_account("shop", plan).await.expect("an account");
         let router = router(state);
-        let mut app = App {
-            store,
-            engine: ENGINE.clone(),
-            search,
-            token: String::new(),
-            watch,
-            stopping,
-            router,
-            database,
-            _files: files,
-        };
+        let mut app =
+            App { store, engine, search, token: String::new(), watch, stopping, router, database, _files: files };
         app.token = app.token("shop", "anna", Level::Admin).await;
         app
     }
@@ -234,6 +226,12 @@ impl App {
         let never = CancellationToken::new();
         auto_assignment::work_off(&self.store, &self.engine, &never).await.expect("auto-assignment");
         assert_eq!(self.store.auto_queue_length().await.expect("a count"), 0);
+    }
+
+    /// Learns what people decided, and decides anew for products that are alike.
+    pub(crate) async fn learn(&self) {
+        memory::work_off(&self.store, &self.engine, &CancellationToken::new()).await.expect("learnt");
+        self.assign().await;
     }
 
     /// Feeds the search index until nothing waits, and answers searches from then on.

@@ -21,6 +21,7 @@ mod housekeeping;
 mod idempotency;
 mod labels;
 mod lists;
+mod memory;
 mod operators;
 mod parked;
 mod pictures;

@@ -16,7 +16,7 @@ use crate::store::details::StoredDetails;
 use crate::store::fairness::{self, FairQueue};
 use crate::store::journal::{self, AUTO_ASSIGNMENT, Entry, stored_taxonomy, taxonomy_from_stored};
 use crate::store::parked::{self, Failure};
-use crate::store::{Store, StoreError, Tx};
+use crate::store::{Store, StoreError, Tx, memory};
 
 /// How long a claim may take before the database gives its rows back, as a setting of PostgreSQL: what a host that
 /// vanished held is free by then.
@@ -71,6 +71,8 @@ pub struct Batch {
     pub claims: Arc<Vec<Claim>>,
     /// The model that decides for them, for their history.
     pub model_version: Option<String>,
+    /// What alike products are found by, for each claim; empty where that is not known.
+    pub words: Vec<Vec<i32>>,
 }
 
 #[derive(FromRow)]
@@ -141,6 +143,7 @@ impl Store {
             unreadable: Vec::new(),
             claims: Arc::default(),
             model_version: None,
+            words: Vec::new(),
         };
         let mut claims = Vec::with_capacity(rows.len());
         for row in &rows {
@@ -185,9 +188,18 @@ impl Claim {
         self.product_key
     }
 
+    /// The account that has the product.
+    pub fn account(&self) -> i64 {
+        self.account
+    }
+
     /// The product's id.
     pub fn product_id(&self) -> &str {
         &self.product_id
+    }
+
+    fn words<'a>((claim, words): (&Claim, &'a Vec<i32>)) -> (i64, i64, &'a [i32]) {
+        (claim.product_key, claim.account, words)
     }
 
     fn failure(&self, reason: &str) -> Failure {
@@ -279,6 +291,8 @@ impl Batch {
             });
         }
         journal::record_for_accounts(&mut self.tx, &accounts, &entries).await?;
+        let words: Vec<(i64, i64, &[i32])> = self.claims.iter().zip(&self.words).map(Claim::words).collect();
+        memory::keep_words(&mut self.tx, &words).await?;
         parked::park(&mut self.tx, &failures).await?;
         let decided: Vec<&Claim> =
             self.claims.iter().zip(results).filter(|(_, decided)| decided.is_ok()).map(|(claim, _)| claim).collect();

@@ -1,0 +1,176 @@
+//! Learns what people decide, and queues again the products that are alike.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::Utc;
+use rayon::prelude::*;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::decision::{Basis, Engine};
+use crate::domain::{Details, ProductClass};
+use crate::jobs::{PAUSE_AFTER_FAILURE, wait};
+use crate::memory::{ALIKE, Followed, Lesson};
+use crate::store::memory::{AlikeProduct, MemoryLesson, RememberedRow};
+use crate::store::{Store, StoreError};
+
+/// How often it looks for what people decided at other services.
+pub const FOLLOW: Duration = Duration::from_millis(500);
+/// Time between two looks for what was taken back long ago.
+const FORGETTING: Duration = Duration::from_secs(3_600);
+
+/// Runs until the service stops; `assigns` is told when products were queued.
+pub async fn run(
+    store: Store,
+    engine: Arc<Engine>,
+    wake: Arc<Notify>,
+    assigns: Arc<Notify>,
+    shutdown: CancellationToken,
+) {
+    let mut forgotten: Option<Instant> = None;
+    loop {
+        let pause = match work_off(&store, &engine, &shutdown).await {
+            Ok(queued) => {
+                if queued > 0 {
+                    assigns.notify_one();
+                }
+                FOLLOW
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what people decided is not learnt for now");
+                PAUSE_AFTER_FAILURE
+            }
+        };
+        if forgotten.is_none_or(|last| last.elapsed() >= FORGETTING) {
+            forgotten = Some(Instant::now());
+            if let Err(error) = store.forget_taken_back().await {
+                tracing::warn!(%error, "what was taken back stays for now");
+            }
+        }
+        if !wait(&wake, pause, &shutdown).await {
+            return;
+        }
+    }
+}
+
+/// Learns what was decided, and queues products that are alike, every account in turn, until none is left or the service
+/// stops. Answers how many were queued.
+///
+/// # Errors
+/// When the database fails; the rest is then done later.
+pub async fn work_off(store: &Store, engine: &Arc<Engine>, shutdown: &CancellationToken) -> Result<usize, StoreError> {
+    let mut queued = 0;
+    loop {
+        follow(store, engine).await?;
+        let lessons = store.memory_lessons().await?;
+        if lessons.is_empty() {
+            return Ok(queued);
+        }
+        let mut is_ours = false;
+        for lesson in lessons {
+            if shutdown.is_cancelled() {
+                return Ok(queued);
+            }
+            let taught = teach(store, engine, &lesson).await?;
+            is_ours |= taught.is_some();
+            queued += taught.unwrap_or_default();
+        }
+        // What is left is in the hands of other services.
+        if !is_ours {
+            return Ok(queued);
+        }
+    }
+}
+
+/// Learns all that people decided until now, at this service or another.
+///
+/// # Errors
+/// When the database fails; what was learnt before stays.
+pub async fn follow(store: &Store, engine: &Arc<Engine>) -> Result<(), StoreError> {
+    let mut followed = engine.memory().followed.lock().await;
+    let model_version = engine.model().version;
+    if followed.as_ref().is_some_and(|followed| followed.model_version != model_version) {
+        engine.memory().clear();
+        *followed = None;
+    }
+    let snapshot = store.memory_snapshot().await?;
+    let seen = followed.as_ref().map(|followed| followed.snapshot.clone());
+    let mut after = None;
+    loop {
+        let page = store.memory_page(seen.as_deref(), &snapshot, after).await?;
+        if !page.rows.is_empty() {
+            let engine = engine.clone();
+            let learnt = tokio::task::spawn_blocking(move || learn(&engine, page.rows)).await;
+            if let Err(error) = learnt {
+                // What cannot be read once cannot be read again: the rest is worth more.
+                tracing::error!(%error, "some decisions are not remembered");
+            }
+        }
+        match page.next {
+            Some(next) => after = Some(next),
+            None => break,
+        }
+    }
+    *followed = Some(Followed { snapshot, model_version });
+    Ok(())
+}
+
+fn learn(engine: &Engine, rows: Vec<RememberedRow>) {
+    let lesson = |row: &RememberedRow| {
+        let class: Option<ProductClass> = row.product_class.as_deref().and_then(|class| class.parse().ok());
+        let lesson = match class {
+            Some(class) if row.verdict != 0 => {
+                let (assignment, against) = (row.assignment_uuid, row.verdict < 0);
+                Lesson::Decided(engine.remembered(assignment, row.taxonomy(), class, against, &row.texts))
+            }
+            _ => Lesson::TakenBack(row.assignment_uuid),
+        };
+        (row.account_id, lesson)
+    };
+    let lessons: Vec<(i64, Lesson)> = rows.par_iter().map(lesson).collect();
+    let mut accounts: BTreeMap<i64, Vec<Lesson>> = BTreeMap::new();
+    for (account, lesson) in lessons {
+        accounts.entry(account).or_default().push(lesson);
+    }
+    for (account, lessons) in accounts {
+        engine.memory().learn(account, lessons);
+    }
+}
+
+/// Looks at some of the products that are alike, and queues those that would now be decided otherwise.
+async fn teach(store: &Store, engine: &Arc<Engine>, lesson: &MemoryLesson) -> Result<Option<usize>, StoreError> {
+    let Some(texts) = lesson.texts.clone() else { return store.teach(lesson, &[], None).await };
+    let keys = engine.words(&texts).keys(lesson.account);
+    if keys.is_empty() {
+        return store.teach(lesson, &[], None).await;
+    }
+    let (products, more) = store.products_with_words(lesson.account, lesson.taxonomy, &keys, lesson.worked_to).await?;
+    let (engine, asked) = (engine.clone(), lesson.clone());
+    let changed = tokio::task::spawn_blocking(move || changed(&engine, &asked, &texts, &products)).await;
+    let queued = store.teach(lesson, &changed.unwrap_or_default(), more).await?;
+    metrics::counter!("memory_requeued_total").increment(queued.unwrap_or_default() as u64);
+    Ok(queued)
+}
+
+/// The keys of alike products that no person has decided and that would now get another class than they have.
+fn changed(engine: &Engine, lesson: &MemoryLesson, texts: &Details, products: &[AlikeProduct]) -> Vec<i64> {
+    let today = Utc::now().date_naive();
+    let words = engine.words(texts);
+    let basis = Basis { precision: lesson.precision, account: Some(lesson.account) };
+    let would_change = |product: &&AlikeProduct| {
+        let is_own = product.assignment_uuid == lesson.assignment;
+        if is_own || product.is_decided || product.strategy.as_deref() == Some("MANUAL") || product.status == "DENIED" {
+            return false;
+        }
+        if words.similarity(&engine.words(&product.details)) < ALIKE {
+            return false;
+        }
+        let verdict = engine.decide(&product.details, &[lesson.taxonomy], basis, today);
+        let class = verdict.first().and_then(|verdict| verdict.found).map(|found| found.class.to_string());
+        class != product.product_class
+    };
+    products.par_iter().filter(would_change).map(|product| product.product_key).collect()
+}
