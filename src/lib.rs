@@ -9,6 +9,8 @@ pub mod decision;
 pub mod demo;
 pub mod domain;
 pub mod embedded_postgres;
+pub mod exchange;
+pub mod files;
 pub mod http;
 pub mod jobs;
 pub mod memory;

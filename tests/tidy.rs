@@ -5,10 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms a room may import from, besides itself; ARCHITECTURE.md draws the same.
-const MAY_IMPORT: [(&str, &str); 15] = [
+const MAY_IMPORT: [(&str, &str); 17] = [
     ("domain", ""),
     ("embedded_postgres", ""),
     ("demo", ""),
+    ("files", "domain"),
+    ("exchange", "files store domain"),
     ("pictures", "domain"),
     ("webhooks", "domain"),
     ("reference", "domain"),
@@ -21,7 +23,7 @@ const MAY_IMPORT: [(&str, &str); 15] = [
     ("http", "decision memory search store pictures webhooks classify reference domain console"),
     (
         "app",
-        "http jobs decision memory search store pictures webhooks classify reference domain demo embedded_postgres",
+        "http jobs exchange files decision memory search store pictures webhooks classify reference domain demo embedded_postgres",
     ),
     ("main", "app"),
 ];

@@ -37,10 +37,8 @@ pub fn main() -> ExitCode {
             Some(Command::Migrate { database }) => check::migrate(&database).await,
             Some(Command::CheckConfig(settings)) => check::config(&settings).await,
             Some(Command::Queue { command }) => queue::run(command).await,
-            Some(Command::Import { file, transfer }) => self::transfer::import(&file, &transfer).await,
-            Some(Command::Export { file, languages, transfer }) => {
-                self::transfer::export(&file, &languages, &transfer).await
-            }
+            Some(Command::Import { file, command }) => transfer::import(&file, &command).await,
+            Some(Command::Export { file, settings }) => transfer::export(&file, &settings).await,
             Some(Command::Reindex { verify, database, search }) => reindex::run(verify, &database, &search).await,
             Some(Command::Demo { url: Some(url), token: Some(token), serve }) => {
                 demonstration::remote(&url, &token, &serve).await

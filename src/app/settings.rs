@@ -63,26 +63,28 @@ pub(super) enum Command {
         #[command(flatten)]
         search: search::Settings,
     },
-    /// Loads products of an account from a CSV file; those that exist are replaced.
+    /// Merges the products of a file into those of an account: what the file does not speak of stays.
     ///
-    /// The header names the columns: productId, shopId, shopIds, manufacturerName, gtin, asin, countryOfOrigin, unit,
-    /// amount, customsTariffCode, taricCode, eztCode, taresCode, ukgtCode, tolletatenCode, and for each language
-    /// de:productName, de:productDescription, de:productTags. Lists are separated by |.
+    /// CSV (comma, semicolon or tab; UTF-8, UTF-16 or Windows-1252), XLSX (its first sheet), a product export of
+    /// Shopify, or a Google Merchant feed (XML or TSV), told apart by their content. The header names the columns:
+    /// productId, shopId, shopIds, manufacturerName, gtin, asin, productUids (JSON), countryOfOrigin, unit, amount, measure
+    /// (such as 1.5 kg), btiId, measureConditionTaric, customsTariffCode, taricCode, eztCode, taresCode, ukgtCode,
+    /// tolletatenCode, reviewWeight, platformCode, platformCodeTaxonomy, merchantProductAttributes (JSON), and for each language
+    /// de:productName, de:productDescription, de:productTags, de:merchantProductAttributes. Lists are separated by |.
+    /// Other columns are told and left; --map gives them a meaning. An empty cell says nothing. A line with a mistake is
+    /// left and told, and the program then ends with 1; all other lines are stored.
     Import {
         /// The file.
         file: PathBuf,
         #[command(flatten)]
-        transfer: TransferSettings,
+        command: ImportCommand,
     },
-    /// Writes products of an account, and what became of them, to a CSV file.
+    /// Writes products of an account, and what became of them, to a file: CSV, or XLSX where its name ends so.
     Export {
         /// The file.
         file: PathBuf,
-        /// Languages whose texts are written.
-        #[arg(long, value_delimiter = ',', default_value = "de,en")]
-        languages: Vec<String>,
         #[command(flatten)]
-        transfer: TransferSettings,
+        settings: ExportSettings,
     },
     /// Loads sample products and shows their classes: into a service that it starts and then keeps serving, or into
     /// the running one that --url names.
@@ -123,6 +125,44 @@ pub(super) struct TransferSettings {
     pub user: String,
     #[command(flatten)]
     pub database: DatabaseSettings,
+}
+
+/// What is imported, and how.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ImportCommand {
+    /// What a column stands for, such as "Artikel-Nr=productId"; with nothing after the = it is left.
+    #[arg(long, value_name = "COLUMN=FIELD")]
+    pub map: Vec<String>,
+    /// The language of columns that do not name theirs, such as title.
+    #[arg(long, default_value = "de")]
+    pub language: String,
+    /// A CSV file that takes the outcome of every line, and all mistakes.
+    #[arg(long)]
+    pub report: Option<PathBuf>,
+    /// Judge everything and store nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub transfer: TransferSettings,
+}
+
+/// What is exported, and how.
+#[derive(Clone, Debug, Args)]
+pub(super) struct ExportSettings {
+    /// Languages whose texts are written.
+    #[arg(long, value_delimiter = ',', default_value = "de,en")]
+    pub languages: Vec<String>,
+    /// csv or xlsx; by the name of the file without it.
+    #[arg(long)]
+    pub format: Option<FileFormat>,
+    #[command(flatten)]
+    pub transfer: TransferSettings,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(super) enum FileFormat {
+    Csv,
+    Xlsx,
 }
 
 /// How the service serves.

@@ -17,6 +17,7 @@ mod console;
 mod errors;
 mod fairness;
 mod feed;
+mod files;
 mod housekeeping;
 mod idempotency;
 mod labels;

@@ -3,6 +3,7 @@
 mod batch;
 mod change;
 mod create;
+mod merge;
 mod write;
 
 use chrono::{DateTime, Utc};
@@ -20,6 +21,7 @@ use crate::store::{Store, StoreError};
 
 pub use batch::{Deletion, Fate, Update};
 pub use change::Replaced;
+pub use merge::{Merged, Patched};
 pub use write::{Asked, NewProduct};
 
 /// Most bytes of details on a page, which holds at least one product however large.

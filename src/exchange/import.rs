@@ -1,0 +1,256 @@
+//! Files into the database: one thread reads, while parts of what it has read are stored.
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use futures::{StreamExt, TryStreamExt, stream};
+use tokio::sync::mpsc;
+
+use crate::domain::{Fault, ShopId};
+use crate::files::{self, Columns, CsvTable, FileError, Given, MappingError, Row, RowFault, Rows, Source, Table};
+use crate::store::accounts::Caller;
+use crate::store::products::Merged;
+use crate::store::{Store, StoreError};
+
+/// Rows that are stored in one transaction.
+const PART_ROWS: usize = 1_000;
+/// Parts that are stored at one time.
+const PARTS_AT_ONCE: usize = 4;
+/// Parts that are read ahead.
+const PARTS_AHEAD: usize = 2;
+/// Faults that a summary shows; a report has all.
+pub(super) const FAULTS_SHOWN: usize = 20;
+
+/// How a file is imported.
+#[derive(Clone, Debug, Default)]
+pub struct ImportSettings {
+    /// How its columns are named.
+    pub columns: Given,
+    /// Judge everything and store nothing.
+    pub dry_run: bool,
+}
+
+/// How far an import is; read while it runs.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Bytes of the file that are read.
+    pub bytes: AtomicU64,
+    /// Rows that are done with, stored or refused.
+    pub rows: AtomicU64,
+}
+
+/// What became of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Products made.
+    pub created: u64,
+    /// Products changed.
+    pub updated: u64,
+    /// Products that were as the file wants them already.
+    pub unchanged: u64,
+    /// Lines that were left because of what is wrong with them.
+    pub refused: u64,
+    /// Columns that mean nothing to this service and were left.
+    pub left_columns: Vec<String>,
+    /// The first faults, by line.
+    pub faults: Vec<RowFault>,
+}
+
+/// Why an import ended before its file. What it had stored by then stays; importing the file again is safe.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// The file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Its columns.
+    #[error(transparent)]
+    Mapping(#[from] MappingError),
+    /// The database, or the limit of the plan.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The report.
+    #[error("the report cannot be written: {0}")]
+    Report(#[from] std::io::Error),
+    /// The reader ended without saying why.
+    #[error("reading the file ended unexpectedly")]
+    Reader,
+}
+
+/// Rows of one shop, and lines of the same stretch of the file that cannot be rows.
+struct Part {
+    shop: ShopId,
+    rows: Vec<Row>,
+    faults: Vec<Vec<RowFault>>,
+}
+
+impl Default for Part {
+    fn default() -> Part {
+        Part { shop: ShopId::GLOBAL, rows: Vec::new(), faults: Vec::new() }
+    }
+}
+
+/// Merges the products of a file into those of an account. What the file does not speak of stays. A line with a mistake
+/// is left, named in the report, and costs no other line.
+///
+/// # Errors
+/// When it has to end before the file does.
+pub async fn import(
+    store: &Store,
+    caller: &Caller,
+    source: impl Source,
+    settings: &ImportSettings,
+    progress: &Arc<Progress>,
+    report: Option<Box<dyn Write + Send>>,
+) -> Result<Summary, ImportError> {
+    let (given, counted) = (settings.columns.clone(), progress.clone());
+    let opened = tokio::task::spawn_blocking(move || -> Result<Rows, ImportError> {
+        let lines = files::open(Counted { source, progress: counted })?;
+        let columns = Columns::of(lines.header(), &given)?;
+        Ok(Rows::new(lines, columns))
+    });
+    let rows = opened.await.map_err(|_| ImportError::Reader)??;
+    let mut tally = Tally::new(rows.columns().clone(), report)?;
+    let (sender, parts) = mpsc::channel(PARTS_AHEAD);
+    let reader = tokio::task::spawn_blocking(move || read(rows, &sender));
+    let parts =
+        stream::unfold(
+            parts,
+            |mut parts: mpsc::Receiver<Part>| async move { parts.recv().await.map(|part| (part, parts)) },
+        );
+    let stored = parts.map(|part| async move {
+        let patched: Vec<_> = part.rows.iter().map(|row| (row.product_id.as_str(), &row.patch)).collect();
+        let merged = store.merge_products(caller, part.shop, &patched, settings.dry_run).await?;
+        Ok::<_, StoreError>((part, merged))
+    });
+    let mut stored = std::pin::pin!(stored.buffered(PARTS_AT_ONCE));
+    while let Some((part, merged)) = stored.try_next().await? {
+        progress.rows.fetch_add((part.rows.len() + part.faults.len()) as u64, Relaxed);
+        tally.count(part, merged)?;
+    }
+    reader.await.map_err(|_| ImportError::Reader)??;
+    tally.finish()
+}
+
+/// Reads rows into parts until the file ends, or nobody takes them any more.
+fn read(mut rows: Rows, parts: &mpsc::Sender<Part>) -> Result<(), FileError> {
+    let mut part = Part::default();
+    loop {
+        let row = match rows.next_row() {
+            Ok(row) => row,
+            Err(error) => {
+                // What was read before the mistake is stored.
+                let _ = parts.blocking_send(part);
+                return Err(error);
+            }
+        };
+        let is_full = part.rows.len() + part.faults.len() >= PART_ROWS;
+        let changes_shop = matches!(&row, Some(Ok(row)) if row.shop != part.shop && !part.rows.is_empty());
+        if (is_full || changes_shop || row.is_none()) && parts.blocking_send(std::mem::take(&mut part)).is_err() {
+            return Ok(());
+        }
+        match row {
+            None => return Ok(()),
+            Some(Ok(row)) => {
+                part.shop = row.shop;
+                part.rows.push(row);
+            }
+            Some(Err(faults)) => part.faults.push(faults),
+        }
+    }
+}
+
+/// A source that tells how far it is read.
+struct Counted<S> {
+    source: S,
+    progress: Arc<Progress>,
+}
+
+impl<S: Source> Read for Counted<S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        self.progress.bytes.fetch_add(read as u64, Relaxed);
+        Ok(read)
+    }
+}
+
+impl<S: Source> Seek for Counted<S> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = self.source.seek(to)?;
+        self.progress.bytes.store(at, Relaxed);
+        Ok(at)
+    }
+}
+
+/// Counts what became of lines, and reports it.
+struct Tally {
+    columns: Columns,
+    summary: Summary,
+    report: Option<Box<CsvTable<Box<dyn Write + Send>>>>,
+}
+
+impl Tally {
+    fn new(columns: Columns, report: Option<Box<dyn Write + Send>>) -> io::Result<Tally> {
+        let mut report = report.map(|output| Box::new(CsvTable::new(output)));
+        if let Some(report) = &mut report {
+            report.row(&["line", "productId", "outcome", "column", "message"].map(str::to_owned))?;
+            for name in &columns.left {
+                let cells = ["1", "", "left", name, "is no column of this service: its cells were left"];
+                report.row(&cells.map(str::to_owned))?;
+            }
+        }
+        let summary = Summary { left_columns: columns.left.clone(), ..Summary::default() };
+        Ok(Tally { columns, summary, report })
+    }
+
+    fn count(&mut self, part: Part, merged: Vec<Merged>) -> io::Result<()> {
+        let mut lines: Vec<(u64, String, &str, Vec<RowFault>)> = Vec::new();
+        for (row, merged) in part.rows.into_iter().zip(merged) {
+            let faults = match &merged {
+                Merged::Refused(faults) => faults.iter().map(|fault| self.told(&row, fault)).collect(),
+                _ => Vec::new(),
+            };
+            let (count, outcome) = match merged {
+                Merged::Created => (&mut self.summary.created, "created"),
+                Merged::Updated => (&mut self.summary.updated, "updated"),
+                Merged::Unchanged => (&mut self.summary.unchanged, "unchanged"),
+                Merged::Refused(_) => (&mut self.summary.refused, "refused"),
+            };
+            *count += 1;
+            lines.push((row.line, row.product_id, outcome, faults));
+        }
+        for faults in part.faults {
+            let Some(first) = faults.first() else { continue };
+            self.summary.refused += 1;
+            lines.push((first.line, first.product_id.clone(), "refused", faults));
+        }
+        lines.sort_by_key(|(line, ..)| *line);
+        for (line, product_id, outcome, faults) in lines {
+            if let Some(report) = &mut self.report {
+                if faults.is_empty() {
+                    report.row(&[line.to_string(), product_id, outcome.to_owned(), String::new(), String::new()])?;
+                }
+                for RowFault { product_id, column, message, .. } in &faults {
+                    let cells = [line.to_string().as_str(), product_id, outcome, column, message].map(str::to_owned);
+                    report.row(&cells)?;
+                }
+            }
+            let room = FAULTS_SHOWN - self.summary.faults.len().min(FAULTS_SHOWN);
+            self.summary.faults.extend(faults.into_iter().take(room));
+        }
+        Ok(())
+    }
+
+    /// A fault of a product, with the name that the file has for the place.
+    fn told(&self, row: &Row, fault: &Fault) -> RowFault {
+        let column = Rows::column_of(&self.columns, fault.field.as_deref().unwrap_or_default());
+        RowFault { line: row.line, product_id: row.product_id.clone(), column, message: fault.message.clone() }
+    }
+
+    fn finish(self) -> Result<Summary, ImportError> {
+        if let Some(report) = self.report {
+            report.finish()?;
+        }
+        Ok(self.summary)
+    }
+}

@@ -1,0 +1,157 @@
+//! Storing what a file says of products: each by a merge patch, new ones made, and each judged by itself.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use crate::domain::applications::Application;
+use crate::domain::validation::Declarations;
+use crate::domain::{Fault, Product, ShopId, merge_patch};
+use crate::store::accounts::Caller;
+use crate::store::products::change::{Change, change_products};
+use crate::store::products::create::{Creation, ENTRIES_OF_CREATION};
+use crate::store::products::write::{Columns, Current, NewProduct, lock_products, product_faults};
+use crate::store::{Store, StoreError, attributes, journal, quota, with_retries};
+
+/// What became of a product.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Merged {
+    /// It was made.
+    Created,
+    /// It was changed.
+    Updated,
+    /// It is as the patch wants it already.
+    Unchanged,
+    /// It breaks rules and was left as it is.
+    Refused(Vec<Fault>),
+}
+
+/// A product by its id, and the patch of its document.
+pub type Patched<'a> = (&'a str, &'a Value);
+
+/// A product that is to be written, or why not.
+enum Outcome {
+    Write(Box<NewProduct>, Columns),
+    Done(Merged),
+}
+
+impl Store {
+    /// Merges patches into products of one shop, in one transaction; those that break a rule are left out of it. What a
+    /// patch does not speak of stays, and a product that it does not change keeps its version. With `dry_run` nothing is
+    /// stored, and the outcome is what it would be.
+    ///
+    /// Every id may be there once.
+    ///
+    /// # Errors
+    /// [`StoreError::LimitExceeded`] when the plan does not allow that many checks; nothing is then stored.
+    pub async fn merge_products(
+        &self,
+        caller: &Caller,
+        shop: ShopId,
+        patched: &[Patched<'_>],
+        dry_run: bool,
+    ) -> Result<Vec<Merged>, StoreError> {
+        with_retries(|| self.merge_once(caller, shop, patched, dry_run)).await
+    }
+
+    async fn merge_once(
+        &self,
+        caller: &Caller,
+        shop: ShopId,
+        patched: &[Patched<'_>],
+        dry_run: bool,
+    ) -> Result<Vec<Merged>, StoreError> {
+        let mut tx = self.begin().await?;
+        let ids: Vec<&str> = patched.iter().map(|(id, _)| *id).collect();
+        let existing = lock_products(&mut tx, caller.account, shop, &ids).await?;
+        let existing: HashMap<&str, &Current> =
+            existing.iter().map(|current| (current.product_id.as_str(), current)).collect();
+        let declarations = attributes::declarations(&mut tx, caller.account).await?;
+        let mut outcomes = Vec::with_capacity(patched.len());
+        for (id, patch) in patched {
+            outcomes.push(judge(existing.get(id).copied(), id, patch, shop, &declarations)?);
+        }
+
+        let (mut products, mut columns) = (Vec::new(), Vec::new());
+        let mut merged = Vec::with_capacity(outcomes.len());
+        for outcome in outcomes {
+            merged.push(match outcome {
+                Outcome::Done(done) => done,
+                Outcome::Write(new, written) => {
+                    let is_new = !existing.contains_key(new.product_id.as_str());
+                    products.push(*new);
+                    columns.push(written);
+                    if is_new { Merged::Created } else { Merged::Updated }
+                }
+            });
+        }
+        let is_new = |new: &NewProduct| !existing.contains_key(new.product_id.as_str());
+        let fresh = products.iter().filter(|new| is_new(new)).count();
+        quota::require_room(&mut tx, caller, fresh).await?;
+        let creation = Creation { caller, shop, products: &products, columns: &columns, asked: &[] };
+        creation.insert(&mut *tx, is_new, 0).await?;
+        let changes: Vec<Change<'_>> = products
+            .iter()
+            .zip(&columns)
+            .filter_map(|(new, columns)| {
+                let current = *existing.get(new.product_id.as_str())?;
+                Some(Change { current, product: &new.product, columns, asked: applications_of(current) })
+            })
+            .collect();
+        let mut entries = Vec::new();
+        let requeued = change_products(&mut tx, caller, shop, &changes, &mut entries).await?;
+        quota::charge(&mut tx, caller, fresh + requeued).await?;
+        journal::record_after(&mut tx, caller.account, fresh * ENTRIES_OF_CREATION, &entries).await?;
+        if dry_run {
+            tx.rollback().await?;
+        } else {
+            tx.commit().await?;
+        }
+        Ok(merged)
+    }
+}
+
+/// What a patch makes of a product, and whether that may be.
+fn judge(
+    current: Option<&Current>,
+    id: &str,
+    patch: &Value,
+    shop: ShopId,
+    declarations: &Declarations,
+) -> Result<Outcome, StoreError> {
+    let refused = |fault: Fault| Ok(Outcome::Done(Merged::Refused(vec![fault.on(id)])));
+    let before = match current.map(|current| (current.details.clone(), current.shop_ids.clone())) {
+        None => None,
+        Some((Ok(product_details), shop_ids)) => Some(Product { shop_ids, product_details }),
+        Some((Err(error), _)) => {
+            let message = format!("the product as it is stored cannot be read ({error}): replace it");
+            return refused(Fault::at("productId", "UNREADABLE", message));
+        }
+    };
+    let mut document = match &before {
+        None => json!({"shopIds": [], "productDetails": {}}),
+        Some(before) => serde_json::to_value(before).map_err(|error| sqlx::Error::Encode(error.into()))?,
+    };
+    merge_patch::apply(&mut document, patch.clone());
+    let product: Product = match serde_path_to_error::deserialize(document) {
+        Ok(product) => product,
+        Err(error) => {
+            return refused(Fault::at(error.path().to_string(), "INVALID_VALUE", error.inner().to_string()));
+        }
+    };
+    if before.as_ref() == Some(&product) {
+        return Ok(Outcome::Done(Merged::Unchanged));
+    }
+    let asked = current.map(applications_of).unwrap_or_default();
+    let columns = Columns::of(&product, &asked)?;
+    let faults = product_faults(id, &product, &columns, shop, declarations);
+    if !faults.is_empty() {
+        return Ok(Outcome::Done(Merged::Refused(faults)));
+    }
+    Ok(Outcome::Write(Box::new(NewProduct { product_id: id.to_owned(), product }), columns))
+}
+
+/// The applications that the product was last validated for.
+fn applications_of(current: &Current) -> Vec<Application> {
+    current.applications.iter().filter_map(|name| Application::from_name(name)).collect()
+}

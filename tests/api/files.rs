@@ -1,0 +1,229 @@
+//! Files into the service and out of it.
+
+use std::io::{Cursor, Write};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use vat_classification::domain::access::Plan;
+use vat_classification::exchange::{ImportSettings, Progress, Summary, export, import};
+use vat_classification::files::{CsvTable, Given, Table, XlsxTable};
+use vat_classification::store::accounts::Caller;
+
+use crate::app::App;
+
+/// What is written stays readable here.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().expect("a buffer").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Kept {
+    fn bytes(&self) -> Vec<u8> {
+        self.0.lock().expect("a buffer").clone()
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.bytes()).expect("text")
+    }
+}
+
+async fn caller(app: &App, account: &str) -> Caller {
+    app.store.account_by_name(account, "import").await.expect("an answer").expect("an account")
+}
+
+fn settings(mapping: &[&str], dry_run: bool) -> ImportSettings {
+    let pairs: Vec<String> = mapping.iter().map(|pair| (*pair).to_owned()).collect();
+    ImportSettings { columns: Given::parse(&pairs, "de").expect("a mapping"), dry_run }
+}
+
+/// Imports a file into an account; the summary and the report.
+async fn load(app: &App, account: &str, file: impl Into<Vec<u8>>, settings: ImportSettings) -> (Summary, String) {
+    let (report, progress) = (Kept::default(), Arc::new(Progress::default()));
+    let source = Cursor::new(file.into());
+    let caller = caller(app, account).await;
+    let summary = import(&app.store, &caller, source, &settings, &progress, Some(Box::new(report.clone()))).await;
+    (summary.expect("imported"), report.text())
+}
+
+fn counts(summary: &Summary) -> [u64; 4] {
+    [summary.created, summary.updated, summary.unchanged, summary.refused]
+}
+
+async fn details(app: &App, id: &str) -> Value {
+    let mut record = app.get(&format!("/products/global/{id}")).await.expect(200).body;
+    let mut details = record["productDetails"].take();
+    details.as_object_mut().expect("details").remove("productAssignments");
+    details
+}
+
+#[tokio::test]
+async fn a_file_of_a_german_spreadsheet_is_merged_and_nothing_else_is_erased() {
+    let app = App::start().await;
+    let before = json!({"productDetails": {
+        "languageAttributes": {"de": {"productName": "Alt", "productTags": ["bio"]}, "fr": {"productName": "Café"}},
+        "customs": {"btiId": "DE123"}, "productUids": {"gtin": "4006381333931", "mpn": "7"}}});
+    app.post("/products/global", json!({"a": before, "b": {"shopIds": [3], "productDetails": {}}})).await.expect(201);
+    // Windows-1252, as the encoder of the service's own reader writes it.
+    let text = "Artikel-Nr;de:productName;Preis;asin\r\na;K\u{e4}se \u{2013} gro\u{df};1,99;B01\r\nc;Brot;2,49;\r\n\r\nb;;3;\r\n";
+    let bytes: Vec<u8> =
+        text.chars().map(|c| if c == '\u{2013}' { 0x96 } else { u8::try_from(c).expect("latin") }).collect();
+    let (summary, report) = load(&app, "shop", bytes.clone(), settings(&["Artikel-Nr=productId"], false)).await;
+    assert_eq!((counts(&summary), &summary.left_columns), ([1, 1, 1, 0], &vec!["Preis".to_owned()]));
+    assert!(
+        report.contains("Preis")
+            && report.contains("2,a,updated")
+            && report.contains("3,c,created")
+            && report.contains("5,b,unchanged"),
+        "{report}"
+    );
+    let merged = details(&app, "a").await;
+    assert_eq!(merged["languageAttributes"]["de"], json!({"productName": "Käse – groß", "productTags": ["bio"]}));
+    assert_eq!(merged["languageAttributes"]["fr"]["productName"], "Café");
+    assert_eq!(
+        (&merged["customs"]["btiId"], &merged["productUids"]),
+        (&json!("DE123"), &json!({"gtin": "4006381333931", "mpn": "7", "asin": "B01"}))
+    );
+    assert_eq!(app.get("/products/global/b").await.expect(200).body["shopIds"], json!([3]));
+    let (again, _) = load(&app, "shop", bytes, settings(&["Artikel-Nr=productId"], false)).await;
+    assert_eq!(counts(&again), [0, 0, 3, 0], "a second time changes nothing");
+    assert_eq!(app.get("/products/global/a").await.expect(200).body["version"], 2);
+    app.assign().await;
+    assert_eq!(app.assignment("TARIC", "c").await["autoAssignment"], "DONE");
+}
+
+#[tokio::test]
+async fn every_bad_line_is_named_with_its_column_and_costs_no_other() {
+    let app = App::start().await;
+    let file = "productId,Ursprungsland,amount,unit,gtin,shopId\n\
+                good,DE,1,kg,,\n\
+                a,XX,much,kg,1,\n\
+                ,DE,,,,\n\
+                b,XX,,,1,\n\
+                good,AT,,,,\n\
+                good,AT,,,,7\n\
+                short,DE\n\
+                last,,,,,\n";
+    for dry_run in [true, false] {
+        let (summary, report) = load(&app, "shop", file, settings(&[], dry_run)).await;
+        assert_eq!(counts(&summary), [3, 0, 0, 5], "{report}");
+        for line in [
+            "2,good,created",
+            "3,a,refused,amount",
+            "4,,refused,productId",
+            "5,b,refused,Ursprungsland",
+            "5,b,refused,gtin",
+            "6,good,refused,productId",
+            "7,good,created",
+            "8,short,refused",
+            "9,last,created",
+        ] {
+            assert!(report.lines().any(|found| found.starts_with(line)), "{line}: {report}");
+        }
+        assert!(report.contains("line 2 speaks of the same product"), "{report}");
+        let lines: Vec<u64> = summary.faults.iter().map(|fault| fault.line).collect();
+        assert_eq!(lines, [3, 4, 5, 5, 6, 8]);
+        app.get("/products/global/good").await.expect(if dry_run { 404 } else { 200 });
+    }
+    assert_eq!(details(&app, "good").await["customs"]["countryOfOrigin"], "DE");
+    app.get("/shops/7/products/local/good").await.expect(200);
+}
+
+#[tokio::test]
+async fn what_is_exported_is_imported_again_without_a_loss() {
+    let app = App::start().await;
+    app.store.create_account("other", Plan::Unlimited).await.expect("an account");
+    let rich = json!({"productDetails": {
+        "languageAttributes": {
+            "de": {"productName": "=1+1;\"x\"\nzwei", "productDescription": "@cmd <b>&amp;</b> 'q", "productTags": ["a|b", "c\\", " d ", "e,f"]},
+            "en": {"productName": "'+49"}},
+        "customsCodes": {"taricCode": "0901 21", "customsTariffCode": "09012100", "eztCode": "09012100000", "taresCode": "09012100",
+            "ukgtCode": "0901210000", "tolletatenCode": "09012100", "platformCode": {"code": "090121", "taxonomy": "UKGT"}},
+        "manufacturerName": "-M", "reviewWeight": 2.5, "productUids": {"gtin": "4006381333931", "asin": "B01", "mpn": "=7"},
+        "customs": {"countryOfOrigin": "BR", "btiId": "DE1", "physicalMeasure": {"unit": "kg", "amount": 1.25},
+            "measureCondition": {"taric": ["Y900", "C|1"]}}}});
+    app.post("/products/global", json!({"-rich": rich, "plain": {"shopIds": [7, 8], "productDetails": {}}}))
+        .await
+        .expect(201);
+    app.post("/shops/7/products/local", json!({"own": rich})).await.expect(201);
+    let languages = ["de".to_owned(), "en".to_owned()];
+    let account = caller(&app, "shop").await.account;
+    let (csv, xlsx) = (Kept::default(), Kept::default());
+    let tables: [Box<dyn Table>; 2] =
+        [Box::new(CsvTable::new(csv.clone())), Box::new(XlsxTable::new(xlsx.clone()).expect("a table"))];
+    for table in tables {
+        assert_eq!(export(&app.store, account, &languages, table, |_| {}).await.expect("exported"), 3);
+    }
+    let text = csv.text();
+    assert!(text.contains("TARIC:autoAssignment") && text.contains("PENDING"), "{text}");
+    assert!(text.contains("\"'=1+1") && text.contains("'-rich") && text.contains("'-M"), "{text}");
+    let other = caller(&app, "other").await.account;
+    for (round, file) in [csv.bytes(), xlsx.bytes()].into_iter().enumerate() {
+        let (summary, report) = load(&app, "shop", file.clone(), settings(&[], false)).await;
+        assert_eq!((counts(&summary), summary.left_columns), ([0, 0, 3, 0], vec![]), "{report}");
+        let (summary, report) = load(&app, "other", file, settings(&[], false)).await;
+        assert_eq!(counts(&summary), if round == 0 { [3, 0, 0, 0] } else { [0, 0, 3, 0] }, "{report}");
+        let again = Kept::default();
+        export(&app.store, other, &languages, Box::new(CsvTable::new(again.clone())), |_| {}).await.expect("exported");
+        assert_eq!(again.text(), text);
+    }
+}
+
+#[tokio::test]
+async fn exports_of_other_programs_are_read_as_they_are() {
+    let app = App::start().await;
+    let shopify = "Handle,Title,Body (HTML),Vendor,Product Category,Type,Tags,Published,Option1 Name,Variant SKU,Variant Grams,Variant Barcode,Variant Price\n\
+        kaffee,Espresso Bohnen,<p>Ganze Bohnen</p>,Rösterei,Food > Coffee,Kaffee,\"bio, fair\",TRUE,Title,S-1,1000,'4006381333931,12.90\n\
+        kaffee,,,,,,,,,,,,\n";
+    let (summary, report) = load(&app, "shop", shopify, settings(&[], false)).await;
+    assert_eq!(counts(&summary), [1, 0, 0, 1], "{report}");
+    let read = details(&app, "S-1").await;
+    assert_eq!(read["languageAttributes"]["de"]["productName"], "Espresso Bohnen");
+    assert_eq!(read["languageAttributes"]["de"]["productTags"], json!(["bio", "fair"]));
+    assert_eq!(read["customs"]["physicalMeasure"], json!({"unit": "g", "amount": 1000}));
+    assert_eq!(
+        (&read["manufacturerName"], &read["productUids"]["gtin"]),
+        (&json!("Rösterei"), &json!("4006381333931"))
+    );
+
+    let tsv = "id\ttitle\tdescription\tbrand\tgtin\tprice\tshipping_weight\nG-1\tTee\tGrün\tTeehaus\t4006381333931\t3 EUR\t0.5 kg\n";
+    let xml = "<?xml version=\"1.0\"?><rss version=\"2.0\" xmlns:g=\"http://base.google.com/ns/1.0\"><channel><item><g:id>G-2</g:id>\
+        <g:title>Tee</g:title><g:description>Grün</g:description><g:brand>Teehaus</g:brand><g:gtin>4006381333931</g:gtin>\
+        <g:shipping_weight>0.5 kg</g:shipping_weight><g:price>3 EUR</g:price></item></channel></rss>";
+    for (id, feed) in [("G-1", tsv), ("G-2", xml)] {
+        let (summary, report) = load(&app, "shop", feed, settings(&[], false)).await;
+        assert_eq!(counts(&summary), [1, 0, 0, 0], "{report}");
+        let read = details(&app, id).await;
+        assert_eq!(read["languageAttributes"]["de"], json!({"productName": "Tee", "productDescription": "Grün"}));
+        assert_eq!(read["customs"]["physicalMeasure"], json!({"unit": "kg", "amount": 0.5}));
+    }
+}
+
+#[tokio::test]
+async fn a_long_file_is_stored_in_parts_and_all_of_it_and_a_limit_stops_it() {
+    let app = App::start().await;
+    let mut file = "productId,shopId,de:productName\n".to_owned();
+    for at in 0..5_003 {
+        let shop = if at % 2_500 == 7 { "9" } else { "" };
+        file.push_str(&format!("p{at},{shop},Kaffee {at}\n"));
+    }
+    let (summary, _) = load(&app, "shop", file.clone(), settings(&[], false)).await;
+    assert_eq!(counts(&summary), [5_003, 0, 0, 0]);
+    let shops = app.store.shops(caller(&app, "shop").await.account).await.expect("shops");
+    assert_eq!(shops.iter().map(|(_, products)| *products).collect::<Vec<_>>(), [5_001, 2]);
+    app.store.create_account("trial", Plan::FreeTrial).await.expect("an account");
+    let caller = caller(&app, "trial").await;
+    let stopped = import(&app.store, &caller, Cursor::new(file), &settings(&[], false), &Arc::default(), None).await;
+    assert!(stopped.expect_err("stopped").to_string().contains("limit of 100 checks"));
+    // The parts before the one that would pass the limit are there, and nothing of that one.
+    let stored = app.store.shops(caller.account).await.expect("shops");
+    assert_eq!(stored.iter().map(|(_, products)| *products).collect::<Vec<_>>(), [7, 1]);
+}
