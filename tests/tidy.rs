@@ -5,10 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms a room may import from, besides itself; ARCHITECTURE.md draws the same.
-const MAY_IMPORT: [(&str, &str); 17] = [
+const MAY_IMPORT: [(&str, &str); 18] = [
     ("domain", ""),
     ("embedded_postgres", ""),
     ("demo", ""),
+    ("console", ""),
     ("files", "domain"),
     ("exchange", "files store domain"),
     ("pictures", "domain"),
