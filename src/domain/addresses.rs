@@ -1,6 +1,6 @@
 //! Which network addresses lie on the public internet, and which only near this machine.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Whether an address is one that a client may have us call: not our own machine, not a private or link-local network,
 /// nothing reserved, nor an IPv6 form of such an address.
