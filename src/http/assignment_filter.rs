@@ -243,7 +243,9 @@ mod tests {
         assert_eq!(statuses(&five), [Status::Approved]);
         assert_eq!(statuses("assignmentStatus=ALL"), []);
         assert_eq!(statuses("assignmentStatus=ALL,DENIED"), []);
-        assert!(read("assignmentStatus=ALL,NEW").is_err() && read("assignmentStatus=all").is_err());
+        assert_eq!(statuses("assignmentStatus=all"), [], "the names of statuses are read in any case");
+        assert_eq!(statuses("assignmentStatus=approved"), [Status::Approved]);
+        assert!(read("assignmentStatus=ALL,NEW").is_err() && read("assignmentStatus=NEW").is_err());
         assert!(SentFilter::required(&Params::parse("labels=a").expect("a query")).is_err());
     }
 
