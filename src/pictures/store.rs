@@ -1,7 +1,7 @@
 //! Where pictures are kept: files in a local directory, or an S3-compatible object store.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path as ObjectPath;
-use object_store::{ClientOptions, ObjectStore, ObjectStoreExt, PutPayload, RetryConfig};
+use object_store::{ClientOptions, ObjectStore, PutPayload, RetryConfig};
 use uuid::Uuid;
 
 use super::PICTURE_BYTES;
@@ -59,8 +59,8 @@ impl std::fmt::Debug for S3Settings {
 pub struct PictureStore {
     store: Arc<dyn ObjectStore>,
     place: Option<String>,
-    /// Whether an object that is not here may be in another directory that the database knows as well.
-    is_local: bool,
+    /// The local directory; an object that is not in it may be in another one that the database knows as well.
+    directory: Option<PathBuf>,
 }
 
 /// What became of an object that was to be deleted.
@@ -98,14 +98,13 @@ impl PictureStore {
         if let Some(bucket) = &settings.pictures_s3_bucket {
             let endpoint = settings.pictures_s3_endpoint.as_deref().unwrap_or_default();
             let place = Some(format!("s3:{endpoint}/{bucket}"));
-            return Ok(PictureStore { store: Arc::new(s3(bucket, settings).build()?), place, is_local: false });
+            return Ok(PictureStore { store: Arc::new(s3(bucket, settings).build()?), place, directory: None });
         }
         let path = data_dir.join("pictures");
         std::fs::create_dir_all(&path).map_err(|source| PictureStoreError::Directory { path: path.clone(), source })?;
         let place = place_of(&path);
-        // A picture is announced by a row that survives a loss of power, and so must it.
-        let files = LocalFileSystem::new_with_prefix(path)?.with_fsync(true);
-        Ok(PictureStore { store: Arc::new(files), place, is_local: true })
+        let files = LocalFileSystem::new_with_prefix(&path)?;
+        Ok(PictureStore { store: Arc::new(files), place, directory: Some(path) })
     }
 
     /// Keeps `bytes` under `key`. Nobody ever sees a part of them.
@@ -115,6 +114,11 @@ impl PictureStore {
     /// When the store fails; it may then hold the picture or not.
     pub async fn put(&self, key: Uuid, bytes: Bytes) -> Result<(), PictureStoreError> {
         self.store.put(&path(key), PutPayload::from_bytes(bytes)).await?;
+        if let Some(directory) = self.directory.clone() {
+            let settled = tokio::task::spawn_blocking(move || settle(&directory, &path(key))).await;
+            let settled = settled.unwrap_or_else(|error| Err(std::io::Error::other(error)));
+            settled.map_err(|source| object_store::Error::Generic { store: "pictures", source: source.into() })?;
+        }
         Ok(())
     }
 
@@ -150,11 +154,21 @@ impl PictureStore {
     pub async fn delete(&self, key: Uuid) -> Result<Deleted, PictureStoreError> {
         match self.store.delete(&path(key)).await {
             Ok(()) => Ok(Deleted::Gone),
-            Err(object_store::Error::NotFound { .. }) if self.is_local => Ok(Deleted::NotHere),
+            Err(object_store::Error::NotFound { .. }) if self.directory.is_some() => Ok(Deleted::NotHere),
             Err(object_store::Error::NotFound { .. }) => Ok(Deleted::Gone),
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Brings a new file and the directories that lead to it onto the disk: a picture is announced by a row that survives a
+/// loss of power, and so must it.
+fn settle(directory: &Path, object: &ObjectPath) -> std::io::Result<()> {
+    let file = directory.join(object.as_ref());
+    for path in [file.as_path(), file.parent().unwrap_or(directory), directory] {
+        std::fs::File::open(path)?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// The name of a directory: drawn when it is made, kept in it, and the same for all who share it.
@@ -174,8 +188,6 @@ fn s3(bucket: &str, settings: &S3Settings) -> AmazonS3Builder {
         .with_bucket_name(bucket)
         .with_region(&settings.pictures_s3_region)
         .with_client_options(client)
-        // Not every store that calls itself compatible has the request that deletes many.
-        .with_disable_bulk_delete(true)
         .with_retry(retry);
     if let Some(endpoint) = &settings.pictures_s3_endpoint {
         // Stores of one's own are often reached without TLS, inside one's own network.
@@ -215,7 +227,7 @@ mod tests {
         assert_eq!(store.get(other).await.expect("an answer"), None);
         for again in [false, true] {
             let deleted = store.delete(key).await.expect("deleted");
-            assert_eq!(deleted, if again && store.is_local { Deleted::NotHere } else { Deleted::Gone });
+            assert_eq!(deleted, if again && store.directory.is_some() { Deleted::NotHere } else { Deleted::Gone });
             assert_eq!(store.get(key).await.expect("an answer"), None);
         }
     }
