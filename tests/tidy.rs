@@ -21,7 +21,7 @@ const MAY_IMPORT: [(&str, &str); 18] = [
     ("search", "store domain"),
     ("decision", "memory classify reference domain"),
     ("jobs", "decision memory search store pictures webhooks classify reference domain"),
-    ("http", "decision memory search store pictures webhooks classify reference domain console"),
+    ("http", "exchange files decision memory search store pictures webhooks classify reference domain console"),
     (
         "app",
         "http jobs exchange files decision memory search store pictures webhooks classify reference domain demo embedded_postgres",

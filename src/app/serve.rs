@@ -18,6 +18,7 @@ use crate::app::settings::{ModelSettings, ServeSettings};
 use crate::app::{demonstration, first_token, logging, memory};
 use crate::decision::Engine;
 use crate::embedded_postgres::DataDirLock;
+use crate::exchange::Spool;
 use crate::http::serve::{ServeLimits, serve};
 use crate::http::{
     Admission, AppState, BASE_PATH, DatabaseWatch, Links, Waiting, Wake, keep_metrics, operations, router,
@@ -31,6 +32,8 @@ use crate::webhooks;
 
 /// The account that the first start makes, and the user of its token.
 const FIRST_ACCOUNT: &str = "demo";
+/// Where files lie while they come in, in the data directory.
+const SPOOL: &str = "spool";
 /// The model's file in the models directory.
 const MODEL_FILE: &str = "classifier.bin";
 /// Bounds of the latency histogram, in seconds.
@@ -77,6 +80,7 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
             search: search::Engine::new(&settings.search, &database.store)?,
             search_deadline: settings.search.deadline(),
             pictures: Arc::new(PictureStore::open(data_dir, &settings.pictures)?),
+            spool: Spool::new(&data_dir.join(SPOOL)),
             inspector: Arc::new(Inspector::new()),
             admission: Admission::new(&settings.admission),
             database: DatabaseWatch::default(),

@@ -22,7 +22,8 @@ const BAR_ROUND: Duration = Duration::from_millis(200);
 
 /// Merges a file into the products of an account.
 pub(super) async fn import(file: &Path, command: &ImportCommand) -> anyhow::Result<()> {
-    let settings = ImportSettings { columns: Given::parse(&command.map, &command.language)?, dry_run: command.dry_run };
+    let columns = Given::parse(&command.map, &command.language)?;
+    let settings = ImportSettings { columns, dry_run: command.dry_run, ..ImportSettings::default() };
     let input = File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
     let length = input.metadata()?.len();
     let report: Option<Box<dyn Write + Send>> = match &command.report {

@@ -1,6 +1,6 @@
 //! The products of an account into a file, page by page.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -45,31 +45,76 @@ pub async fn export(
     store: &Store,
     account: i64,
     languages: &[String],
-    mut table: Box<dyn Table>,
+    table: Box<dyn Table>,
     mut written: impl FnMut(u64),
 ) -> Result<Exported, ExportError> {
-    table.row(&files::header(languages))?;
-    let mut count = 0;
-    for (shop, _) in store.shops(account).await? {
-        let mut position = Position::Start;
-        loop {
-            let page = store.products(account, shop, None, None, &position, PAGE).await?;
-            let Some((_, last)) = page.ends else { break };
-            position = Position::After(last);
-            let ids: Vec<String> = page.page.items.iter().map(|record| record.product_id.clone()).collect();
-            let assignments = assignments(store, account, shop, ids).await?;
-            for record in &page.page.items {
-                table.row(&row(record, shop, languages, &assignments))?;
-            }
-            count += page.page.items.len() as u64;
-            written(count);
-            if !page.page.more_after {
-                break;
+    let mut export = Export::begin(store.clone(), account, languages, table, PAGE).await?;
+    while export.next_page().await? {
+        written(export.count);
+    }
+    Ok(export.count)
+}
+
+/// An export under way, for whoever takes it page by page.
+pub struct Export {
+    store: Store,
+    account: i64,
+    languages: Vec<String>,
+    /// None when all is written.
+    table: Option<Box<dyn Table>>,
+    /// Products of a page.
+    page: usize,
+    /// Where there are products that are not written yet.
+    shops: VecDeque<ShopId>,
+    /// How far the first of them is written.
+    position: Position<String>,
+    count: Exported,
+}
+
+impl Export {
+    /// Writes the header.
+    ///
+    /// # Errors
+    /// When the database or the file fails.
+    pub async fn begin(
+        store: Store,
+        account: i64,
+        languages: &[String],
+        mut table: Box<dyn Table>,
+        page: usize,
+    ) -> Result<Export, ExportError> {
+        let shops = store.shops(account).await?.into_iter().map(|(shop, _)| shop).collect();
+        table.row(&files::header(languages))?;
+        let (languages, position) = (languages.to_vec(), Position::Start);
+        Ok(Export { store, account, languages, table: Some(table), page, shops, position, count: 0 })
+    }
+
+    /// Writes the next products; whether there may be more. At the end the file is whole.
+    ///
+    /// # Errors
+    /// When the database or the file fails.
+    pub async fn next_page(&mut self) -> Result<bool, ExportError> {
+        let Some(table) = &mut self.table else { return Ok(false) };
+        let Some(&shop) = self.shops.front() else {
+            self.table.take().map_or(Ok(()), Table::finish)?;
+            return Ok(false);
+        };
+        let page = self.store.products(self.account, shop, None, None, &self.position, self.page).await?;
+        let ids: Vec<String> = page.page.items.iter().map(|record| record.product_id.clone()).collect();
+        let assignments = assignments(&self.store, self.account, shop, ids).await?;
+        for record in &page.page.items {
+            table.row(&row(record, shop, &self.languages, &assignments))?;
+        }
+        self.count += page.page.items.len() as u64;
+        match page.ends {
+            Some((_, last)) if page.page.more_after => self.position = Position::After(last),
+            _ => {
+                self.shops.pop_front();
+                self.position = Position::Start;
             }
         }
+        Ok(true)
     }
-    table.finish()?;
-    Ok(count)
 }
 
 type Assignments = BTreeMap<(String, Taxonomy), AssignmentRecord>;

@@ -19,16 +19,28 @@ const PART_ROWS: usize = 1_000;
 const PARTS_AT_ONCE: usize = 4;
 /// Parts that are read ahead.
 const PARTS_AHEAD: usize = 2;
-/// Faults that a summary shows; a report has all.
-pub(super) const FAULTS_SHOWN: usize = 20;
+/// Bytes of cells, about, that are stored in one transaction.
+const PART_BYTES: usize = 8 << 20;
+/// Faults that a summary shows where nothing else is said; a report has all.
+const FAULTS_SHOWN: usize = 20;
 
 /// How a file is imported.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct ImportSettings {
     /// How its columns are named.
     pub columns: Given,
     /// Judge everything and store nothing.
     pub dry_run: bool,
+    /// Faults that the summary shows.
+    pub faults_shown: usize,
+    /// Rows that the file may have: of each the digest of its id is kept in memory.
+    pub most_rows: u64,
+}
+
+impl Default for ImportSettings {
+    fn default() -> ImportSettings {
+        ImportSettings { columns: Given::default(), dry_run: false, faults_shown: FAULTS_SHOWN, most_rows: u64::MAX }
+    }
 }
 
 /// How far an import is; read while it runs.
@@ -81,12 +93,14 @@ pub enum ImportError {
 struct Part {
     shop: ShopId,
     rows: Vec<Row>,
+    /// Of the cells of these rows.
+    bytes: usize,
     faults: Vec<Vec<RowFault>>,
 }
 
 impl Default for Part {
     fn default() -> Part {
-        Part { shop: ShopId::GLOBAL, rows: Vec::new(), faults: Vec::new() }
+        Part { shop: ShopId::GLOBAL, rows: Vec::new(), bytes: 0, faults: Vec::new() }
     }
 }
 
@@ -103,16 +117,49 @@ pub async fn import(
     progress: &Arc<Progress>,
     report: Option<Box<dyn Write + Send>>,
 ) -> Result<Summary, ImportError> {
+    let (summary, stopped) = import_as_far_as_possible(store, caller, source, settings, progress, report).await;
+    stopped.map_or(Ok(summary), Err)
+}
+
+/// As [`import`], and tells what became of the file until it had to end, and why it had to.
+pub async fn import_as_far_as_possible(
+    store: &Store,
+    caller: &Caller,
+    source: impl Source,
+    settings: &ImportSettings,
+    progress: &Arc<Progress>,
+    report: Option<Box<dyn Write + Send>>,
+) -> (Summary, Option<ImportError>) {
     let (given, counted) = (settings.columns.clone(), progress.clone());
     let opened = tokio::task::spawn_blocking(move || -> Result<Rows, ImportError> {
         let lines = files::open(Counted { source, progress: counted })?;
         let columns = Columns::of(lines.header(), &given)?;
         Ok(Rows::new(lines, columns))
     });
-    let rows = opened.await.map_err(|_| ImportError::Reader)??;
-    let mut tally = Tally::new(rows.columns().clone(), report)?;
+    let rows = match opened.await.unwrap_or(Err(ImportError::Reader)) {
+        Ok(rows) => rows,
+        Err(error) => return (Summary::default(), Some(error)),
+    };
+    let mut tally = match Tally::new(rows.columns().clone(), settings.faults_shown, report) {
+        Ok(tally) => tally,
+        Err(error) => return (Summary::default(), Some(error.into())),
+    };
+    let stored = store_rows(store, caller, rows, settings, progress, &mut tally).await;
+    let written = tally.end_report();
+    (tally.summary, stored.err().or(written.err()))
+}
+
+async fn store_rows(
+    store: &Store,
+    caller: &Caller,
+    rows: Rows,
+    settings: &ImportSettings,
+    progress: &Arc<Progress>,
+    tally: &mut Tally,
+) -> Result<(), ImportError> {
     let (sender, parts) = mpsc::channel(PARTS_AHEAD);
-    let reader = tokio::task::spawn_blocking(move || read(rows, &sender));
+    let most_rows = settings.most_rows;
+    let reader = tokio::task::spawn_blocking(move || read(rows, most_rows, &sender));
     let parts =
         stream::unfold(
             parts,
@@ -129,14 +176,18 @@ pub async fn import(
         tally.count(part, merged)?;
     }
     reader.await.map_err(|_| ImportError::Reader)??;
-    tally.finish()
+    Ok(())
 }
 
 /// Reads rows into parts until the file ends, or nobody takes them any more.
-fn read(mut rows: Rows, parts: &mpsc::Sender<Part>) -> Result<(), FileError> {
+fn read(mut rows: Rows, most_rows: u64, parts: &mpsc::Sender<Part>) -> Result<(), FileError> {
     let mut part = Part::default();
-    loop {
-        let row = match rows.next_row() {
+    for number in 0_u64.. {
+        let next = match rows.next_row() {
+            Ok(Some(_)) if number >= most_rows => Err(FileError::TooManyRows(most_rows)),
+            next => next,
+        };
+        let row = match next {
             Ok(row) => row,
             Err(error) => {
                 // What was read before the mistake is stored.
@@ -144,7 +195,7 @@ fn read(mut rows: Rows, parts: &mpsc::Sender<Part>) -> Result<(), FileError> {
                 return Err(error);
             }
         };
-        let is_full = part.rows.len() + part.faults.len() >= PART_ROWS;
+        let is_full = part.rows.len() + part.faults.len() >= PART_ROWS || part.bytes >= PART_BYTES;
         let changes_shop = matches!(&row, Some(Ok(row)) if row.shop != part.shop && !part.rows.is_empty());
         if (is_full || changes_shop || row.is_none()) && parts.blocking_send(std::mem::take(&mut part)).is_err() {
             return Ok(());
@@ -153,11 +204,13 @@ fn read(mut rows: Rows, parts: &mpsc::Sender<Part>) -> Result<(), FileError> {
             None => return Ok(()),
             Some(Ok(row)) => {
                 part.shop = row.shop;
+                part.bytes += row.bytes;
                 part.rows.push(row);
             }
             Some(Err(faults)) => part.faults.push(faults),
         }
     }
+    Ok(())
 }
 
 /// A source that tells how far it is read.
@@ -186,11 +239,12 @@ impl<S: Source> Seek for Counted<S> {
 struct Tally {
     columns: Columns,
     summary: Summary,
+    faults_shown: usize,
     report: Option<Box<CsvTable<Box<dyn Write + Send>>>>,
 }
 
 impl Tally {
-    fn new(columns: Columns, report: Option<Box<dyn Write + Send>>) -> io::Result<Tally> {
+    fn new(columns: Columns, faults_shown: usize, report: Option<Box<dyn Write + Send>>) -> io::Result<Tally> {
         let mut report = report.map(|output| Box::new(CsvTable::new(output)));
         if let Some(report) = &mut report {
             report.row(&["line", "productId", "outcome", "column", "message"].map(str::to_owned))?;
@@ -200,7 +254,7 @@ impl Tally {
             }
         }
         let summary = Summary { left_columns: columns.left.clone(), ..Summary::default() };
-        Ok(Tally { columns, summary, report })
+        Ok(Tally { columns, summary, faults_shown, report })
     }
 
     fn count(&mut self, part: Part, merged: Vec<Merged>) -> io::Result<()> {
@@ -235,7 +289,7 @@ impl Tally {
                     report.row(&cells)?;
                 }
             }
-            let room = FAULTS_SHOWN - self.summary.faults.len().min(FAULTS_SHOWN);
+            let room = self.faults_shown.saturating_sub(self.summary.faults.len());
             self.summary.faults.extend(faults.into_iter().take(room));
         }
         Ok(())
@@ -247,10 +301,7 @@ impl Tally {
         RowFault { line: row.line, product_id: row.product_id.clone(), column, message: fault.message.clone() }
     }
 
-    fn finish(self) -> Result<Summary, ImportError> {
-        if let Some(report) = self.report {
-            report.finish()?;
-        }
-        Ok(self.summary)
+    fn end_report(&mut self) -> Result<(), ImportError> {
+        self.report.take().map_or(Ok(()), |report| report.finish()).map_err(ImportError::Report)
     }
 }

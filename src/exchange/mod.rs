@@ -2,6 +2,8 @@
 
 mod export;
 mod import;
+mod spool;
 
-pub use export::{ExportError, Exported, export};
-pub use import::{ImportError, ImportSettings, Progress, Summary, import};
+pub use export::{Export, ExportError, Exported, export};
+pub use import::{ImportError, ImportSettings, Progress, Summary, import, import_as_far_as_possible};
+pub use spool::Spool;

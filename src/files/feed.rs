@@ -5,7 +5,8 @@ use std::io::{BufReader, Read};
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use crate::files::{FileError, Line, Lines, MAX_CELL_BYTES, MAX_COLUMNS, Source};
+use crate::files::limited::{Limited, Stretch};
+use crate::files::{FileError, Line, Lines, MAX_CELL_BYTES, MAX_COLUMNS, MAX_STRETCH_BYTES, Source};
 
 /// What an item may be called.
 const ITEMS: [&str; 2] = ["item", "entry"];
@@ -62,14 +63,18 @@ impl<S: Source> Lines for FeedLines<S> {
 type Item = (u64, Vec<(String, String)>);
 
 struct Items<S: Read> {
-    reader: Reader<BufReader<S>>,
+    reader: Reader<BufReader<Limited<S>>>,
+    /// What is read for one event.
+    stretch: Stretch,
     buffer: Vec<u8>,
     number: u64,
 }
 
 impl<S: Read> Items<S> {
     fn new(source: S) -> Items<S> {
-        Items { reader: Reader::from_reader(BufReader::new(source)), buffer: Vec::new(), number: 0 }
+        let source = Limited::new(source, MAX_STRETCH_BYTES);
+        let stretch = source.stretch();
+        Items { reader: Reader::from_reader(BufReader::new(source)), stretch, buffer: Vec::new(), number: 0 }
     }
 
     fn next_item(&mut self) -> Result<Option<Item>, FileError> {
@@ -78,6 +83,7 @@ impl<S: Read> Items<S> {
         let (mut fields, mut name, mut text) = (Vec::new(), String::new(), String::new());
         loop {
             self.buffer.clear();
+            self.stretch.begin();
             let item = self.number + 1;
             let broken = |error: &dyn std::fmt::Display| {
                 FileError::at(item, format!("item {item} is not readable XML: {error}"))
@@ -155,8 +161,17 @@ mod tests {
 
     #[test]
     fn a_broken_feed_is_refused() {
-        for feed in ["<rss></rss>", "<rss><item><id>1</id></rss>", "<rss><item><id>1</id>"] {
-            assert!(open(Cursor::new(feed.as_bytes().to_vec())).is_err(), "{feed}");
+        let endless = |around: [&str; 2]| format!("<rss><item>{}{}{}", around[0], "x".repeat(5 << 20), around[1]);
+        for feed in [
+            "<rss></rss>".to_owned(),
+            "<rss><item><id>1</id></rss>".to_owned(),
+            "<rss><item><id>1</id>".to_owned(),
+            endless(["<id>", "</id></item></rss>"]),
+            endless(["<id>1</id><!--", "--></item></rss>"]),
+            endless(["<id><![CDATA[", "]]></id></item></rss>"]),
+        ] {
+            let told = open(Cursor::new(feed.clone().into_bytes())).map(|_| ()).expect_err("refused").to_string();
+            assert!(feed.len() < 100 || told.contains("bytes"), "{told}");
         }
     }
 }

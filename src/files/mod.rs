@@ -7,6 +7,7 @@
 mod cells;
 mod columns;
 mod feed;
+mod limited;
 mod rows;
 mod sheet;
 mod text;
@@ -15,12 +16,14 @@ mod write;
 pub use cells::{join, safe, split, unsafe_again};
 pub use columns::{Column, Columns, Given, MappingError, header};
 pub use rows::{Row, RowFault, Rows, patch};
-pub use write::{CsvTable, Table, XlsxTable};
+pub use write::{CsvTable, MAX_SHEET_ROWS, Table, XlsxTable};
 
 use std::io::{Read, Seek};
 
 /// Most bytes of one cell, well above any text that a product may have.
 pub const MAX_CELL_BYTES: usize = 1 << 20;
+/// Most bytes of XML that belong together, such as a cell or an item's field.
+const MAX_STRETCH_BYTES: u64 = 4 << 20;
 /// Most columns of a file.
 pub const MAX_COLUMNS: usize = 1_000;
 
@@ -38,6 +41,9 @@ pub enum FileError {
         /// What is wrong.
         message: String,
     },
+    /// It is longer than it may be where it came from.
+    #[error("the file has more than {0} rows; send it in parts")]
+    TooManyRows(u64),
 }
 
 impl FileError {

@@ -19,6 +19,8 @@ pub struct Row {
     pub product_id: String,
     /// The patch of its document.
     pub patch: Value,
+    /// Bytes of its cells.
+    pub bytes: usize,
 }
 
 /// What is wrong with a line; its product is left as it is.
@@ -122,7 +124,9 @@ pub fn patch(columns: &Columns, line: &Line) -> Result<Row, Vec<RowFault>> {
         let (found, named) = (line.cells.len(), columns.names.len());
         fault("", format!("the line has {found} cells, the header names {named}"));
     }
-    let mut row = Row { line: line.number, shop: ShopId::GLOBAL, product_id: product_id.clone(), patch: json!({}) };
+    let bytes = line.cells.iter().map(String::len).sum();
+    let mut row =
+        Row { line: line.number, shop: ShopId::GLOBAL, product_id: product_id.clone(), patch: json!({}), bytes };
     for ((meaning, name), cell) in columns.meanings.iter().zip(&columns.names).zip(&line.cells) {
         if cell.is_empty() {
             continue;

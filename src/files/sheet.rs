@@ -1,10 +1,18 @@
 //! XLSX: the first sheet, row by row.
 
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 
 use calamine::{Data, DataRef, Reader, Xlsx};
+use quick_xml::events::Event;
+use zip::ZipArchive;
 
-use crate::files::{FileError, Line, Lines, MAX_CELL_BYTES, MAX_COLUMNS, Source};
+use crate::files::limited::Limited;
+use crate::files::{FileError, Line, Lines, MAX_CELL_BYTES, MAX_COLUMNS, MAX_STRETCH_BYTES, Source};
+
+/// Most bytes of what is held in memory while a sheet is read, unpacked: the shared texts above all.
+const MAX_SHARED_BYTES: u64 = 64 << 20;
+/// Where the sheets of a file lie, which are read row by row.
+const SHEETS: &str = "xl/worksheets/";
 
 /// Rows that may wait for whoever reads them.
 const ROWS_AHEAD: usize = 256;
@@ -51,6 +59,8 @@ impl Lines for SheetLines {
 fn read(source: impl Source, send: &impl Fn(Result<Line, FileError>) -> bool) -> Result<(), FileError> {
     let broken =
         |line: u64, error: calamine::XlsxError| FileError::at(line, format!("not a readable XLSX file: {error}"));
+    let mut source = source;
+    require_bounds(&mut source)?;
     let mut book = Xlsx::new(BufReader::new(source)).map_err(|error| broken(1, error))?;
     let sheet = book.sheet_names().first().cloned().ok_or_else(|| FileError::at(1, "the file has no sheet"))?;
     let mut cells = book.worksheet_cells_reader(&sheet).map_err(|error| broken(1, error))?;
@@ -80,6 +90,48 @@ fn read(source: impl Source, send: &impl Fn(Result<Line, FileError>) -> bool) ->
     }
 }
 
+/// Refuses a file of which more would have to be held in memory than it may: a few bytes can be packed for very many.
+fn require_bounds(source: &mut impl Source) -> Result<(), FileError> {
+    let unreadable = |error: &dyn std::fmt::Display| FileError::at(1, format!("not a readable XLSX file: {error}"));
+    let mut archive = ZipArchive::new(BufReader::new(&mut *source)).map_err(|error| unreadable(&error))?;
+    let mut shared = 0;
+    for at in 0..archive.len() {
+        let part = archive.by_index(at).map_err(|error| unreadable(&error))?;
+        let name = part.name().map_err(|error| unreadable(&error))?.to_lowercase();
+        if name.trim_start_matches('/').starts_with(SHEETS) && name.ends_with(".xml") {
+            require_short_cells(part).map_err(|error| unreadable(&error))?;
+        } else if name.ends_with(".xml") || name.ends_with(".rels") {
+            let mut rest = part.take(MAX_SHARED_BYTES + 1 - shared);
+            shared += std::io::copy(&mut rest, &mut std::io::sink()).map_err(|error| unreadable(&error))?;
+            if shared > MAX_SHARED_BYTES {
+                let most = MAX_SHARED_BYTES >> 20;
+                return Err(FileError::at(1, format!("the file has more than {most} MiB of shared texts; send CSV")));
+            }
+        }
+    }
+    drop(archive);
+    Ok(source.rewind()?)
+}
+
+fn require_short_cells(sheet: impl Read) -> Result<(), quick_xml::Error> {
+    let sheet = Limited::new(sheet, MAX_STRETCH_BYTES);
+    let stretch = sheet.stretch();
+    let mut reader = quick_xml::Reader::from_reader(BufReader::new(sheet));
+    let (mut buffer, mut in_cell) = (Vec::new(), false);
+    loop {
+        buffer.clear();
+        if !in_cell {
+            stretch.begin();
+        }
+        match reader.read_event_into(&mut buffer)? {
+            Event::Start(start) if start.local_name().into_inner() == "c" => in_cell = true,
+            Event::End(end) if end.local_name().into_inner() == "c" => in_cell = false,
+            Event::Eof => return Ok(()),
+            _ => {}
+        }
+    }
+}
+
 /// A cell as it would be written: whole numbers without a point, however the sheet holds them.
 fn text(value: &DataRef<'_>) -> String {
     match value {
@@ -90,7 +142,10 @@ fn text(value: &DataRef<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Cursor;
+    use std::io::{Cursor, Write};
+
+    use zip::ZipWriter;
+    use zip::write::SimpleFileOptions;
 
     use crate::files::{Table, XlsxTable, open, unsafe_again};
 
@@ -112,5 +167,24 @@ mod tests {
             assert_eq!((line.number, cells.as_slice()), (at as u64 + 1, row.as_slice()));
         }
         assert_eq!(lines.next_line().expect("readable"), None);
+    }
+
+    #[test]
+    fn a_file_that_unpacks_to_more_than_it_may_is_refused() {
+        let cell = |text: &str| format!("<worksheet><sheetData><row r=\"1\"><c r=\"A1\" t=\"inlineStr\"><is>{text}");
+        let texts = "<t>xxxxxxxx</t>".repeat(400_000);
+        for (name, content, told) in [
+            ("xl/sharedStrings.xml", "x".repeat(65 << 20), "shared texts"),
+            ("xl/worksheets/sheet1.xml", cell(&"x".repeat(5 << 20)), "belong together"),
+            ("xl/worksheets/sheet1.xml", cell(&texts), "belong together"),
+        ] {
+            let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+            zip.start_file(name, SimpleFileOptions::default()).expect("a part");
+            zip.write_all(content.as_bytes()).expect("written");
+            let packed = zip.finish().expect("a file").into_inner();
+            assert!(packed.len() < 1 << 20, "{}", packed.len());
+            let refused = open(Cursor::new(packed)).map(|_| ()).expect_err("refused").to_string();
+            assert!(refused.contains(told), "{refused}");
+        }
     }
 }

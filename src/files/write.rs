@@ -72,7 +72,7 @@ const PARTS: [(&str, &str); 4] = [
 const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\"yes\"?>\n";
 const SHEET: &str = "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><sheetData>";
 /// Rows that a sheet can have, by its format.
-const MAX_SHEET_ROWS: u64 = 1_048_576;
+pub const MAX_SHEET_ROWS: u64 = 1_048_576;
 
 /// XLSX with all cells as texts, so that no leading zero is lost and nothing is a formula.
 pub struct XlsxTable<W: Write> {

@@ -16,12 +16,12 @@ use crate::domain::access::{Level, TokenHash, hash_token};
 use crate::http::admission::{Standing, Tab};
 use crate::http::console::session_token;
 use crate::http::error::ApiError;
-use crate::http::layers::REQUEST_TIMEOUT;
+use crate::http::layers::time_limit;
 use crate::http::state::AppState;
 use crate::store::accounts::{Caller, Credential};
 
-/// How long a request with a credential may take, a little less than any request.
-const HANDLING: Duration = REQUEST_TIMEOUT.saturating_sub(Duration::from_secs(1));
+/// How much sooner than any request one with a credential has to be done.
+const AHEAD: Duration = Duration::from_secs(1);
 
 /// The holder of a token, before the level of the operation is asked for.
 #[derive(Clone)]
@@ -81,7 +81,8 @@ async fn run(tab: &Tab, request: Request, next: Next) -> Response {
     {
         return error.into_response();
     }
-    let answer = within(HANDLING, tab, next.run(request)).await;
+    let longest = time_limit(request.uri().path()).saturating_sub(AHEAD);
+    let answer = within(longest, tab, next.run(request)).await;
     tab.send(answer).await
 }
 

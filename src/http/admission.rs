@@ -48,6 +48,10 @@ const UNIT_BYTES: usize = 1 << 10;
 const LOOKUPS: usize = 16;
 /// Searches at one time: half of the connections to the database.
 const SEARCHES: usize = 12;
+/// Files that come in or go out at one time; each may take as much of the disk as a file may have.
+const TRANSFERS: usize = 8;
+/// Files that are stored at one time, of one account one: each takes a few connections to the database.
+const STORED_AT_ONCE: usize = 2;
 /// Requests for each processor that classify, explain or search: they take turns at it.
 const WORK_PER_CORE: usize = 4;
 
@@ -90,6 +94,10 @@ pub struct Admission {
     work: Turnstile,
     /// Searches: each holds a connection to the database, and others need some too.
     searches: Turnstile,
+    /// Files that come in or go out.
+    transfers: Turnstile,
+    /// Turns at storing a file.
+    storing: Arc<Semaphore>,
     /// Turns at a processor.
     cores: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
@@ -128,6 +136,8 @@ impl Admission {
             lookups: Turnstile::new(LOOKUPS, places * QUEUE_PER_PLACE, longest_wait),
             work: Turnstile::new(cores * WORK_PER_CORE, cores * WORK_PER_CORE * QUEUE_PER_PLACE, longest_wait),
             searches: Turnstile::new(SEARCHES, SEARCHES * QUEUE_PER_PLACE, longest_wait),
+            transfers: Turnstile::new(TRANSFERS, TRANSFERS, longest_wait),
+            storing: Arc::new(Semaphore::new(STORED_AT_ONCE)),
             cores: Arc::new(Semaphore::new(cores)),
             bytes: Arc::new(Semaphore::new(budget)),
             budget,
@@ -176,6 +186,8 @@ impl Admission {
                 requests: self.requests.part(SHARE_QUARTERS),
                 work: self.work.part(SHARE_QUARTERS),
                 searches: self.searches.part(SHARE_QUARTERS),
+                transfers: self.transfers.part(SHARE_QUARTERS),
+                storing: Arc::new(Semaphore::new(1)),
                 bytes: Arc::new(Semaphore::new(part(self.budget))),
                 budget: part(self.budget),
                 rate: Rate::new(self.rates.0, self.rates.1),
@@ -261,6 +273,15 @@ impl Tab {
         Ok(())
     }
 
+    /// Admits a file of which so many bytes are in memory at one time, until it is stored or sent.
+    pub(super) async fn transfer(&self, bytes: usize) -> Result<Transfer, ApiError> {
+        let own = self.share.transfers.enter().await.ok_or_else(overloaded)?;
+        let common = self.admission.transfers.enter().await.ok_or_else(overloaded)?;
+        let memory = self.units(bytes.div_ceil(UNIT_BYTES).min(self.share.budget)).await?;
+        let storing = [Arc::clone(&self.share.storing), Arc::clone(&self.admission.storing)];
+        Ok(Transfer { storing, _held: [[own, common], memory] })
+    }
+
     /// Admits a request that takes much of a processor. While it has its place it takes turns at the processors with
     /// the others: see [`Work::turn`].
     pub(super) async fn work(&self) -> Result<Work, ApiError> {
@@ -276,6 +297,24 @@ impl<S: Send + Sync> FromRequestParts<S> for Tab {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let tab = parts.extensions.get::<Tab>().cloned();
         tab.ok_or_else(|| ApiError::Internal("a route is not behind authentication".to_owned()))
+    }
+}
+
+/// A place among the files that come in or go out.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    /// Of the account, and of all.
+    storing: [Arc<Semaphore>; 2],
+    _held: [Held; 2],
+}
+
+impl Transfer {
+    /// Stores a file when it is its turn, however long that takes: those before it are at most as many as have a place.
+    pub(super) async fn turn<T>(&self, store: impl Future<Output = T>) -> T {
+        // Nobody closes these semaphores, so that neither of the two is ever missing.
+        let _own = self.storing[0].acquire().await;
+        let _common = self.storing[1].acquire().await;
+        store.await
     }
 }
 

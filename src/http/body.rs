@@ -104,10 +104,7 @@ async fn collect(body: Body, mib: usize, tab: Option<&Tab>) -> Result<Vec<u8>, A
     let mut chunks = body.into_data_stream();
     let mut bytes: Vec<u8> = Vec::new();
     while let Some(chunk) = chunks.next().await {
-        let chunk = chunk.map_err(|error| match serve::is_too_slow(&error) {
-            true => ApiError::RequestTimeout,
-            false => ApiError::malformed(format!("the body did not arrive whole: {error}")),
-        })?;
+        let chunk = chunk.map_err(broken_off)?;
         let length = bytes.len() + chunk.len();
         if length > mib << 20 {
             return Err(too_large(mib));
@@ -122,6 +119,14 @@ async fn collect(body: Body, mib: usize, tab: Option<&Tab>) -> Result<Vec<u8>, A
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
+}
+
+/// Why the rest of a body cannot be read.
+pub(super) fn broken_off(error: axum::Error) -> ApiError {
+    match serve::is_too_slow(&error) {
+        true => ApiError::RequestTimeout,
+        false => ApiError::malformed(format!("the body did not arrive whole: {error}")),
+    }
 }
 
 /// Computes over this many bytes without keeping connections from being served.

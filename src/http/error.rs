@@ -170,6 +170,15 @@ impl ApiError {
         }
     }
 
+    /// Its code and message, for answers that tell of an error without being one.
+    pub(super) fn told(self) -> (String, String) {
+        if let ApiError::Internal(text) = &self {
+            tracing::error!(error = %text, "request failed");
+        }
+        let body = self.body();
+        (body.code.into_owned(), body.message)
+    }
+
     fn body(self) -> ErrorBody {
         let (_, status, code) = self.table();
         let mut body = ErrorBody {

@@ -10,9 +10,22 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::http::error::{self, ApiError};
+use crate::http::links::BASE_PATH;
+use crate::http::transfers::imports;
 
 /// How long a request may take from its last header to the first byte of its answer.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How long a request with a file may take until its answer begins: the file has to arrive before.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+
+/// How long the request to this path may take from its last header to the first byte of its answer.
+pub(super) fn time_limit(path: &str) -> Duration {
+    match path.strip_prefix(BASE_PATH).unwrap_or(path) {
+        imports::PATH => UPLOAD_TIMEOUT,
+        _ => REQUEST_TIMEOUT,
+    }
+}
 
 /// What pages may load: from this service alone, with the inline styles of the page that shows the document.
 const CONTENT_POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; \
@@ -37,7 +50,7 @@ pub(super) async fn surround(request: Request, next: Next) -> Response {
     let span = tracing::info_span!("request", id = %id, method = verb, route = %route);
     let began = Instant::now();
     async move {
-        let answer = tokio::time::timeout(REQUEST_TIMEOUT, next.run(request)).await;
+        let answer = tokio::time::timeout(time_limit(&path), next.run(request)).await;
         let answer = answer.unwrap_or_else(|_| ApiError::RequestTimeout.into_response());
         let mut answer = error::finish(answer, &method, &path, &id).await;
         if let Ok(value) = HeaderValue::from_str(&id) {

@@ -27,6 +27,7 @@ mod products;
 pub mod serve;
 mod state;
 mod taxonomies;
+mod transfers;
 mod watch;
 mod webhooks;
 
@@ -74,6 +75,8 @@ pub fn router(state: AppState) -> Router {
         .route("/classifications", reads(post(classifications::classify)))
         .route("/vat-rates/{taxonomy}/{productClass}", get(taxonomies::vat_rates))
         .route("/product-classes/{taxonomy}", get(taxonomies::product_classes))
+        .route(transfers::imports::PATH, post(transfers::imports::import))
+        .route("/exports", get(transfers::exports::export))
         .route("/changes", get(changes::list))
         .route("/usage", get(changes::usage))
         .route("/webhooks", admin(get(webhooks::list).post(webhooks::create)))

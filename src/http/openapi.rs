@@ -21,7 +21,7 @@ use crate::http::links::BASE_PATH;
 use crate::http::state::AppState;
 use crate::http::{
     actions, alike, assignment_counts, assignments, attributes, bulk_actions, changes, classifications, health, labels,
-    pictures, products, taxonomies, webhooks,
+    pictures, products, taxonomies, transfers, webhooks,
 };
 
 const GLOBAL: &str = "/products/global";
@@ -71,6 +71,8 @@ const TOKEN: &str = "accessToken";
         classifications::classify,
         taxonomies::vat_rates,
         taxonomies::product_classes,
+        transfers::imports::import,
+        transfers::exports::export,
         changes::list,
         changes::usage,
         webhooks::create,

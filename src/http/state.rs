@@ -7,6 +7,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::sync::Notify;
 
 use crate::decision::Engine;
+use crate::exchange::Spool;
 use crate::http::admission::Admission;
 use crate::http::changes::Waiting;
 use crate::http::links::Links;
@@ -42,6 +43,8 @@ pub struct AppState {
     pub search_deadline: Duration,
     /// Bytes of pictures.
     pub pictures: Arc<PictureStore>,
+    /// Files that come in or go out.
+    pub spool: Spool,
     /// Looks at uploaded pictures, a few at a time.
     pub inspector: Arc<Inspector>,
     /// What clients may take of memory and processors.

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 use vat_classification::decision::Engine;
 use vat_classification::domain::access::{Level, Plan, TOKEN_RANDOM_BYTES, hash_token, write_token};
+use vat_classification::exchange::Spool;
 use vat_classification::http::{
     Admission, AdmissionSettings, AppState, BASE_PATH, DatabaseWatch, Links, Waiting, Wake, router,
 };
@@ -126,6 +127,7 @@ impl App {
             search: search.clone(),
             search_deadline: settings.deadline(),
             pictures: Arc::new(PictureStore::open(files.path(), &s3).expect("a picture store")),
+            spool: Spool::new(&files.path().join("spool")),
             inspector: Arc::new(Inspector::new()),
             admission: Admission::new(&admission),
             database: watch.clone(),

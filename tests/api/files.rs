@@ -42,7 +42,8 @@ async fn caller(app: &App, account: &str) -> Caller {
 
 fn settings(mapping: &[&str], dry_run: bool) -> ImportSettings {
     let pairs: Vec<String> = mapping.iter().map(|pair| (*pair).to_owned()).collect();
-    ImportSettings { columns: Given::parse(&pairs, "de").expect("a mapping"), dry_run }
+    let columns = Given::parse(&pairs, "de").expect("a mapping");
+    ImportSettings { columns, dry_run, ..ImportSettings::default() }
 }
 
 /// Imports a file into an account; the summary and the report.

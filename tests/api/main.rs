@@ -31,4 +31,5 @@ mod products;
 mod races;
 mod review;
 mod rule_changes;
+mod transfers;
 mod webhooks;

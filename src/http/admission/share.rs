@@ -20,6 +20,9 @@ pub(super) struct Share {
     pub(super) requests: Turnstile,
     pub(super) work: Turnstile,
     pub(super) searches: Turnstile,
+    pub(super) transfers: Turnstile,
+    /// One at a time.
+    pub(super) storing: Arc<Semaphore>,
     pub(super) rate: Rate,
     pub(super) bytes: Arc<Semaphore>,
     /// All permits of `bytes`.

@@ -1,0 +1,268 @@
+//! A file of products into the account.
+
+use std::fs::File;
+use std::io::{Seek, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::HttpBody;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, header};
+use axum::response::Response;
+use futures::StreamExt;
+use serde::Serialize;
+use tokio::io::AsyncWriteExt;
+use tokio_util::task::AbortOnDropHandle;
+use utoipa::ToSchema;
+
+use crate::domain::{Fault, languages};
+use crate::exchange::{ImportError, ImportSettings, Progress, Summary, import_as_far_as_possible};
+use crate::files::{FileError, Given, MappingError, RowFault};
+use crate::http::admission::{Tab, Transfer};
+use crate::http::body::broken_off;
+use crate::http::error::ApiError;
+use crate::http::idempotency::KEY_HEADER;
+use crate::http::params::Params;
+use crate::http::state::AppState;
+use crate::http::transfers::telling::{Form, Telling};
+use crate::store::accounts::Caller;
+
+/// Where files are sent, below the base path.
+pub(in crate::http) const PATH: &str = "/imports";
+/// Most bytes of a file.
+const MAX_FILE_MIB: usize = 1_024;
+/// Most bytes of a file that is sent with an idempotency key: its answer is kept.
+const MAX_KEYED_MIB: usize = 8;
+/// Most rows of a file.
+const MAX_ROWS: u64 = 1_000_000;
+/// Memory for parts of a file that are read, or being stored.
+const MEMORY_BYTES: usize = 16 << 20;
+/// Faults that an answer names.
+const FAULTS_SHOWN: usize = 1_000;
+/// How long an import may take until its answer begins without its end. Until then a failure has a status of its own.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The language of columns that do not name theirs.
+const DEFAULT_LANGUAGE: &str = "de";
+
+/// How an import ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub(super) enum ImportState {
+    /// The whole file was read.
+    Done,
+    /// It ended before the file; `error` says why. What was stored by then stays, and sending the file again is safe.
+    Stopped,
+}
+
+/// What became of a file.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(in crate::http) struct ImportAnswer {
+    /// DONE, or STOPPED before the end of the file.
+    state: ImportState,
+    /// Whether everything was judged and nothing stored.
+    dry_run: bool,
+    /// Products made.
+    created: u64,
+    /// Products changed.
+    updated: u64,
+    /// Products that were as the file wants them already.
+    unchanged: u64,
+    /// Lines that were left because of what is wrong with them.
+    refused: u64,
+    /// Columns that mean nothing to this service and were left.
+    left_columns: Vec<String>,
+    /// What is wrong with the lines that were left; at most 1,000. A report in CSV has all.
+    faults: Vec<ImportFault>,
+    /// Why it stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ImportStop>,
+}
+
+/// What is wrong with a line of a file.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct ImportFault {
+    /// The line, the row of the sheet or the item of the feed, counted from 1.
+    line: u64,
+    /// The product, as far as the line names it.
+    product_id: String,
+    /// The column by its name in the file; empty where it is the line as a whole.
+    column: String,
+    /// What is wrong, in words.
+    message: String,
+}
+
+/// Why an import stopped.
+#[derive(Debug, Serialize, ToSchema)]
+struct ImportStop {
+    /// The kind of error, as errors name it.
+    code: String,
+    /// What is wrong, in words.
+    message: String,
+}
+
+/// A line of an import's progress.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct ImportProgress {
+    /// Rows that are done with, stored or refused.
+    pub(super) rows: u64,
+    /// Bytes of the file that are read.
+    pub(super) bytes: u64,
+    /// Bytes of the file.
+    pub(super) size: u64,
+}
+
+/// What became of a file, and why it ended before its end.
+pub(super) type Ended = (Summary, Option<ImportError>);
+
+impl ImportAnswer {
+    pub(super) fn new((summary, stopped): Ended, dry_run: bool) -> ImportAnswer {
+        let Summary { created, updated, unchanged, refused, left_columns, faults } = summary;
+        let error = stopped.map(|error| {
+            let (code, message) = refusal(error).told();
+            ImportStop { code, message }
+        });
+        let state = if error.is_none() { ImportState::Done } else { ImportState::Stopped };
+        let fault = |RowFault { line, product_id, column, message }| ImportFault { line, product_id, column, message };
+        let faults = faults.into_iter().map(fault).collect();
+        ImportAnswer { state, dry_run, created, updated, unchanged, refused, left_columns, faults, error }
+    }
+
+    /// The line of a report that says why it ended early.
+    pub(super) fn stopped_line(&self) -> Option<[&str; 5]> {
+        self.error.as_ref().map(|error| ["", "", "stopped", "", error.message.as_str()])
+    }
+}
+
+#[utoipa::path(post, path = "/imports", tag = "Files", operation_id = "importProducts",
+    description = "Merges a file of products into those of the account.",
+    params(
+        ("dryRun" = Option<bool>, Query, description = "Judge everything and store nothing. Default false."),
+        ("language" = Option<String>, Query, description = "The language of columns that do not name theirs. Default de."),
+        ("map" = Option<String>, Query, description = "What a column stands for: its name in the file, `=`, and a field such as productId or de:productName; nothing after the `=` leaves the column. Repeated for several columns."),
+    ),
+    request_body(content = Vec<u8>, content_type = "application/octet-stream", description = "The file itself."),
+    responses((status = 200, description = "What became of the file.", body = ImportAnswer)))]
+pub(in crate::http) async fn import(
+    State(state): State<AppState>,
+    caller: Caller,
+    tab: Tab,
+    params: Params,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let settings = settings(&params)?;
+    let form = Form::asked_for(request.headers());
+    let transfer = tab.transfer(MEMORY_BYTES).await?;
+    let (file, length) = spooled(&state, &tab, request).await?;
+    let report = match form {
+        Form::Lines => Some(Arc::new(state.spool.file().map_err(|error| no_room(&error))?)),
+        Form::Summary | Form::Progress => None,
+    };
+    let progress = Arc::new(Progress::default());
+    let dry_run = settings.dry_run;
+    let work = store(state.clone(), caller, transfer, file, settings, progress.clone(), report.clone());
+    let telling = Telling {
+        work: AbortOnDropHandle::new(tokio::spawn(work)),
+        form,
+        round: form.round(),
+        dry_run,
+        progress,
+        length,
+        report,
+        changed: move || state.products_changed(),
+    };
+    let patience = if form == Form::Progress { Duration::ZERO } else { PATIENCE };
+    telling.answer(patience).await
+}
+
+/// Stores a spooled file when it is its turn.
+async fn store(
+    state: AppState,
+    caller: Caller,
+    transfer: Transfer,
+    file: File,
+    settings: ImportSettings,
+    progress: Arc<Progress>,
+    report: Option<Arc<File>>,
+) -> Ended {
+    let report = report.map(|file| Box::new(file) as Box<dyn Write + Send>);
+    transfer.turn(import_as_far_as_possible(&state.store, &caller, file, &settings, &progress, report)).await
+}
+
+fn settings(params: &Params) -> Result<ImportSettings, ApiError> {
+    let language = params.one("language")?.unwrap_or(DEFAULT_LANGUAGE);
+    if !languages::is_known(language) {
+        return Err(ApiError::malformed_at("language", "is a language code of ISO 639 in lower case"));
+    }
+    let pairs: Vec<String> = params.all("map").into_iter().map(str::to_owned).collect();
+    let columns = Given::parse(&pairs, language).map_err(|error| ApiError::malformed_at("map", error.to_string()))?;
+    let dry_run = params.boolean("dryRun")?.unwrap_or(false);
+    Ok(ImportSettings { columns, dry_run, faults_shown: FAULTS_SHOWN, most_rows: MAX_ROWS })
+}
+
+/// The body of a request on the disk, and its length.
+async fn spooled(state: &AppState, tab: &Tab, request: Request) -> Result<(File, u64), ApiError> {
+    require_file(request.headers())?;
+    let mib = if request.headers().contains_key(KEY_HEADER) { MAX_KEYED_MIB } else { MAX_FILE_MIB };
+    let too_large = || ApiError::PayloadTooLarge(format!("a file has at most {mib} MiB here; send it in parts"));
+    let most = (mib as u64) << 20;
+    if request.body().size_hint().lower() > most {
+        return Err(too_large());
+    }
+    let is_announced = request.headers().contains_key(header::CONTENT_LENGTH);
+    let mut file = tokio::fs::File::from_std(state.spool.file().map_err(|error| no_room(&error))?);
+    let (mut chunks, mut length) = (request.into_body().into_data_stream(), 0);
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(broken_off)?;
+        length += chunk.len() as u64;
+        if length > most {
+            return Err(too_large());
+        }
+        if !is_announced {
+            tab.count_more(chunk.len());
+        }
+        file.write_all(&chunk).await.map_err(|error| no_room(&error))?;
+    }
+    if length == 0 {
+        return Err(ApiError::malformed("the body is empty; send the file itself as the body"));
+    }
+    file.flush().await.map_err(|error| no_room(&error))?;
+    let mut file = file.into_std().await;
+    file.rewind().map_err(|error| no_room(&error))?;
+    Ok((file, length))
+}
+
+/// Refuses what is a file within something else.
+fn require_file(headers: &HeaderMap) -> Result<(), ApiError> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = kind.to_ascii_lowercase();
+    if kind.starts_with("multipart/") || kind.starts_with("application/json") {
+        let message = "send the file itself as the body, such as curl --data-binary @products.csv does";
+        return Err(ApiError::UnsupportedMediaType(message.to_owned()));
+    }
+    Ok(())
+}
+
+pub(super) fn no_room(error: &std::io::Error) -> ApiError {
+    tracing::warn!(%error, "a file cannot be kept on the disk");
+    ApiError::Unavailable("files cannot be taken or given at present")
+}
+
+/// The error that stands for an import that ended early.
+pub(super) fn refusal(error: ImportError) -> ApiError {
+    let message = error.to_string();
+    let unusable = |code: &'static str, field: &str| {
+        ApiError::Unprocessable(message.clone(), vec![Fault::at(field, code, message.clone())])
+    };
+    match error {
+        ImportError::File(FileError::Io(error)) | ImportError::Report(error) => no_room(&error),
+        ImportError::File(_) => unusable("UNREADABLE_FILE", "file"),
+        ImportError::Mapping(MappingError::NoPair(_) | MappingError::NoField(_)) => {
+            ApiError::malformed_at("map", message)
+        }
+        ImportError::Mapping(_) => unusable("UNUSABLE_COLUMNS", "map"),
+        ImportError::Store(error) => error.into(),
+        ImportError::Reader => ApiError::Internal(message),
+    }
+}
