@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::http::assignment_filter::SentFilter;
+use crate::http::assignment_filter::{FilterParameters, SentFilter};
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::state::AppState;
@@ -117,23 +117,11 @@ fn grouped_by(params: &Params) -> Result<Vec<CountBy>, ApiError> {
 }
 
 #[utoipa::path(get, path = "/assignments/{taxonomy}/counts", tag = "Assignments", operation_id = "countAssignments",
-    description = "Counts assignments in groups by one or two of their values, with the filters of the list.",
+    description = "Counts assignments in groups by one or two of their values, with the filters of the list; assignmentStatus may be left out.",
     params(
         ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
         ("by" = String, Query, description = "One or two of assignmentStatus, strategy, autoAssignment, reviewNeeded, chapter, heading, label, confidenceBand, day; two are comma-separated or repeated."),
-        ("assignmentStatus" = Option<String>, Query, description = "UNASSIGNED, ASSIGNED, APPROVED, REJECTED, DENIED; several are comma-separated or repeated. ALL, or none, selects every status."),
-        ("productIds" = Option<String>, Query, description = "Products to select."),
-        ("labels" = Option<String>, Query, description = "Labels that an assignment must carry; with ! before it, must not carry."),
-        ("shopId" = Option<i64>, Query, minimum = 1, description = "Local products of this shop, and global ones associated with it."),
-        ("reviewNeeded" = Option<bool>, Query, description = "Those whose product changed after a person decided, or the others."),
-        ("strategy" = Option<String>, Query, description = "DESCRIPTION, CUSTOMS-CODE, MANUAL; several are comma-separated or repeated."),
-        ("autoAssignment" = Option<String>, Query, description = "PENDING, DONE, ABORTED; several are comma-separated or repeated."),
-        ("productClass" = Option<String>, Query, description = "The beginning of a code: those with a class that begins so."),
-        ("confidenceFrom" = Option<f64>, Query, description = "At least so sure, 0 to 1."),
-        ("confidenceTo" = Option<f64>, Query, description = "At most so sure, 0 to 1."),
-        ("updatedFrom" = Option<String>, Query, description = "Changed then or later: an instant, or a day (UTC)."),
-        ("updatedTo" = Option<String>, Query, description = "Changed then or before: an instant, or a day (UTC), which is included."),
-        ("filterCriteria" = Option<String>, Query, description = "Those whose product satisfies a JSON array of filter objects, as in the list of products."),
+        FilterParameters,
     ),
     responses((status = 200, description = "The counts.", body = CountList)))]
 pub(super) async fn count(

@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
 use serde_json::{Map, Value};
 use tokio::time::Instant;
+use utoipa::IntoParams;
 
 use crate::domain::ShopId;
 use crate::domain::assignment::{Status, Strategy};
@@ -43,6 +44,41 @@ pub(super) const FILTER_FIELDS: [&str; 13] = [
 const MAX_FOUND: usize = 100_000;
 /// Products that are asked of the search engine at once.
 const FOUND_AT_ONCE: usize = 10_000;
+
+/// The filter of a list or of counts, as it is described. What is sent is read by [`SentFilter`], more strictly than the
+/// framework would.
+#[derive(IntoParams)]
+#[into_params(rename_all = "camelCase", parameter_in = Query)]
+#[expect(dead_code, reason = "it describes parameters and holds none")]
+pub(super) struct FilterParameters {
+    /// UNASSIGNED, ASSIGNED, APPROVED, REJECTED, DENIED; several are comma-separated or repeated. ALL selects every status.
+    assignment_status: Option<String>,
+    /// Products to select.
+    product_ids: Option<String>,
+    /// Labels that an assignment must carry; with ! before it, must not carry.
+    labels: Option<String>,
+    /// Local products of this shop, and global ones associated with it.
+    #[param(minimum = 1)]
+    shop_id: Option<i64>,
+    /// Those whose product changed after a person decided, or the others.
+    review_needed: Option<bool>,
+    /// DESCRIPTION, CUSTOMS-CODE, MANUAL; several are comma-separated or repeated.
+    strategy: Option<String>,
+    /// PENDING, DONE, ABORTED; several are comma-separated or repeated.
+    auto_assignment: Option<String>,
+    /// The beginning of a code: those with a class that begins so.
+    product_class: Option<String>,
+    /// At least so sure, 0 to 1.
+    confidence_from: Option<f64>,
+    /// At most so sure, 0 to 1.
+    confidence_to: Option<f64>,
+    /// Changed then or later: an instant, or a day (UTC).
+    updated_from: Option<String>,
+    /// Changed then or before: an instant, or a day (UTC), which is included.
+    updated_to: Option<String>,
+    /// Those whose product satisfies a JSON array of filter objects, as in the list of products.
+    filter_criteria: Option<String>,
+}
 
 /// A filter as it was sent; what it says about products is not yet looked up.
 pub(super) struct SentFilter {
@@ -197,9 +233,9 @@ fn class_prefix(text: &str) -> Result<String, ApiError> {
     Err(ApiError::malformed_at("productClass", "is the beginning of a code, 1 to 10 digits"))
 }
 
-fn confidence(params: &Params, name: &str) -> Result<Option<f32>, ApiError> {
+fn confidence(params: &Params, name: &str) -> Result<Option<f64>, ApiError> {
     let Some(text) = params.one(name)? else { return Ok(None) };
-    match text.parse::<f32>() {
+    match text.parse::<f64>() {
         Ok(value) if (0.0..=1.0).contains(&value) => Ok(Some(value)),
         _ => Err(ApiError::malformed_at(name, "is a number from 0 to 1")),
     }

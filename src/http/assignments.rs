@@ -15,7 +15,7 @@ use crate::http::admission::{Tab, Work};
 use crate::http::assignment_answers::{
     AssignmentAnswer, AssignmentFields, ListedAssignment, RateOfCountries, ReviewedProductAnswer,
 };
-use crate::http::assignment_filter::SentFilter;
+use crate::http::assignment_filter::{FilterParameters, SentFilter};
 use crate::http::classifications::{CandidateList, candidate_list};
 use crate::http::error::ApiError;
 use crate::http::links;
@@ -58,22 +58,10 @@ fn order(params: &Params) -> Result<AssignmentOrder, ApiError> {
 }
 
 #[utoipa::path(get, path = "/assignments/{taxonomy}", tag = "Assignments", operation_id = "listAssignments",
-    description = "Lists assignments, by productId and then shopId unless `sort` says otherwise. The URLs in productAssignments, which have the uuid of an assignment in place of a taxonomy, answer that one as `getAssignment` does.",
+    description = "Lists assignments, by productId and then shopId unless `sort` says otherwise; assignmentStatus is required. The URLs in productAssignments, which have the uuid of an assignment in place of a taxonomy, answer that one as `getAssignment` does.",
     params(
         ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
-        ("assignmentStatus" = Option<String>, Query, description = "UNASSIGNED, ASSIGNED, APPROVED, REJECTED, DENIED; several are comma-separated or repeated. ALL selects every status."),
-        ("productIds" = Option<String>, Query, description = "Products to select."),
-        ("labels" = Option<String>, Query, description = "Labels that an assignment must carry; with ! before it, must not carry."),
-        ("shopId" = Option<i64>, Query, minimum = 1, description = "Local products of this shop, and global ones associated with it."),
-        ("reviewNeeded" = Option<bool>, Query, description = "Those whose product changed after a person decided, or the others."),
-        ("strategy" = Option<String>, Query, description = "DESCRIPTION, CUSTOMS-CODE, MANUAL; several are comma-separated or repeated."),
-        ("autoAssignment" = Option<String>, Query, description = "PENDING, DONE, ABORTED; several are comma-separated or repeated."),
-        ("productClass" = Option<String>, Query, description = "The beginning of a code: those with a class that begins so."),
-        ("confidenceFrom" = Option<f64>, Query, description = "At least so sure, 0 to 1."),
-        ("confidenceTo" = Option<f64>, Query, description = "At most so sure, 0 to 1."),
-        ("updatedFrom" = Option<String>, Query, description = "Changed then or later: an instant, or a day (UTC)."),
-        ("updatedTo" = Option<String>, Query, description = "Changed then or before: an instant, or a day (UTC), which is included."),
-        ("filterCriteria" = Option<String>, Query, description = "Those whose product satisfies a JSON array of filter objects, as in the list of products."),
+        FilterParameters,
         ("sort" = Option<String>, Query, description = "confidence: the least sure first; -confidence; updatedAt: the longest unchanged first; -updatedAt; impact: where the most is at stake first."),
         ("count" = Option<bool>, Query, description = "Adds `total`, how many the filter selects. Default false."),
         ("embed" = Option<String>, Query, description = "PRODUCT, EVENTS, CANDIDATES, VAT_RATES; several are comma-separated or repeated. A page with CANDIDATES has at most 200 items."),

@@ -1,5 +1,6 @@
 //! What a reviewer reads: lists with their filters, orders and embeds, and counts.
 
+use chrono::Utc;
 use serde_json::{Value, json};
 use vat_classification::domain::Taxonomy;
 use vat_classification::domain::assignment::Status;
@@ -249,6 +250,62 @@ async fn counts_are_exact_after_every_change_folded_or_not() {
     app.get("/assignments/HS/counts?by=day").await.expect(404);
     for bad in ["", "by=status", "by=day,day", "by=day&size=1", "by=day&assignmentStatus=NEW"] {
         app.get(&format!("/assignments/TARIC/counts?{bad}")).await.expect(400);
+    }
+}
+
+#[tokio::test]
+async fn counts_of_ranges_and_of_what_is_left_out_agree_with_lists() {
+    let app = App::start().await;
+    fill(&app, 3_000).await;
+    for statement in [
+        "update assignments set confidence = (product_key % 997) / 997.0, updated_at = now() - make_interval(hours => product_key::int % 90)",
+        "update assignments set labels = labels || 'blue'::text where product_key % 7 = 0 and product_key < 200",
+        "update assignments set status = 'UNASSIGNED', product_class = null, strategy = null, confidence = null
+         where product_key % 11 = 0",
+        "update products set shop_ids = array[4] where product_key % 13 = 0",
+    ] {
+        sqlx::query(statement).execute(app.store.pool()).await.expect(statement);
+    }
+    let since = (Utc::now() - chrono::TimeDelta::hours(40)).to_rfc3339().replace("+00:00", "Z");
+    for folded in [false, true] {
+        if folded {
+            while app.store.fold_counts().await.expect("folded") > 0 {}
+        }
+        for filter in [
+            "confidenceFrom=0.85&confidenceTo=0.8999".to_owned(),
+            "confidenceFrom=0.1234&confidenceTo=0.9".to_owned(),
+            "confidenceFrom=0.501&confidenceTo=0.508".to_owned(),
+            "confidenceTo=0.25&assignmentStatus=REJECTED".to_owned(),
+            "confidenceFrom=0.9951".to_owned(),
+            "labels=!rare".to_owned(),
+            "labels=!rare,!blue&productClass=17".to_owned(),
+            "labels=blue,!rare".to_owned(),
+            format!("updatedFrom={since}"),
+            format!("updatedFrom={since}&updatedTo={since}"),
+            "strategy=MANUAL&reviewNeeded=true".to_owned(),
+            "shopId=4".to_owned(),
+            "shopId=4&labels=rare".to_owned(),
+            "productClass=1234".to_owned(),
+        ] {
+            let all = if filter.contains("assignmentStatus") { "" } else { "&assignmentStatus=ALL" };
+            let mut found = 0;
+            let mut next = Some(format!("/assignments/TARIC?{filter}{all}&size=1000&count=true&sort=-updatedAt"));
+            let mut total = None;
+            while let Some(path) = next {
+                let page = app.get(&path).await.expect(200).body;
+                found += page["items"].as_array().map_or(0, Vec::len) as i64;
+                total = total.or(page["total"].as_i64());
+                next = page["links"]["next"].as_str().map(str::to_owned);
+            }
+            assert_eq!(total, Some(found), "{filter}");
+            for by in ["assignmentStatus", "chapter", "confidenceBand", "day"] {
+                let counts = app.get(&format!("/assignments/TARIC/counts?by={by}&{filter}")).await.expect(200).body;
+                let items = counts["items"].as_array().expect("items");
+                let sum: i64 = items.iter().filter_map(|item| item["count"].as_i64()).sum();
+                assert_eq!(sum, found, "{filter} by {by}");
+                assert!(items.iter().all(|item| item["count"].as_i64() > Some(0)), "{filter} by {by}: {counts}");
+            }
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::domain::assignment::{Action, JudgedClass, Status, transition};
 use crate::domain::{Fault, Taxonomy};
 use crate::store::accounts::Caller;
 use crate::store::assignments::act::{NewAction, insert_action};
-use crate::store::assignments::{AssignmentFilter, SelectionError};
+use crate::store::assignments::{AssignmentFilter, CountBy, SelectionError};
 use crate::store::journal::{new_uuid, stored_taxonomy, taxonomy_from_stored};
 use crate::store::search::refused;
 use crate::store::{Store, StoreError, Tx, tx, with_retries};
@@ -147,23 +147,18 @@ impl Store {
         action: &BulkAction,
         deadline: Duration,
     ) -> Result<Selected, SelectionError> {
-        let mut query = QueryBuilder::new("select status, review_needed, count(*) from assignments where ");
-        action.filter.push(&mut query, account, action.taxonomy);
-        action.filter.push_statuses(&mut query);
-        query.push(" group by status, review_needed");
-        let mut tx = self.begin_within(deadline).await?;
-        let rows = query.build_query_as().persistent(false).fetch_all(&mut *tx).await;
-        let rows: Vec<(String, bool, i64)> = rows.map_err(refused)?;
-        tx.rollback().await.map_err(StoreError::from)?;
-        let selected = rows.iter().map(|(.., count)| count).sum();
+        let by = [CountBy::Status, CountBy::ReviewNeeded];
+        let groups = self.count_assignments(account, action.taxonomy, &action.filter, &by, deadline).await?;
+        let selected = groups.iter().map(|(_, count)| count).sum();
         check_count(action.expected, selected)?;
         let class = given(action.class.as_ref())?;
         let sufficient = class.is_some_and(|class| class.sufficient);
-        let is_refused = |status: &str, review_needed: bool| {
-            let status = Status::from_name(status).unwrap_or(Status::Unassigned);
-            transition(status, review_needed, action.action, sufficient).is_err()
+        let is_refused = |values: &[Option<String>]| {
+            let value = |index: usize| values.get(index).and_then(Option::as_deref).unwrap_or_default();
+            let status = Status::from_name(value(0)).unwrap_or(Status::Unassigned);
+            transition(status, value(1) == "true", action.action, sufficient).is_err()
         };
-        let refused = rows.iter().filter(|(status, review, _)| is_refused(status, *review)).map(|(.., count)| count);
+        let refused = groups.iter().filter(|(values, _)| is_refused(values)).map(|(_, count)| count);
         Ok(Selected { selected, refused: refused.sum() })
     }
 

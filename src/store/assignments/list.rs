@@ -1,57 +1,25 @@
 //! Which assignments a list shows, in which order, page by page.
 //!
 //! Every order is kept by status in an index. A list of several statuses therefore reads the beginning of each and merges
-//! them: whatever is selected, a page costs what a page holds.
+//! them: whatever is selected, a page costs what a page holds. Where a filter selects few, reading in order would go past
+//! nearly everything: the counts that are kept tell, and those few are read and sorted.
 
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sqlx::{Postgres, QueryBuilder};
 
-use crate::domain::assignment::{Status, Strategy};
+use crate::domain::assignment::Status;
 use crate::domain::{ShopId, Taxonomy};
-use crate::store::assignments::counts::count_query;
+use crate::store::assignments::filter::{AssignmentFilter, push_status_names};
+use crate::store::assignments::kept::{count_query, is_kept};
 use crate::store::assignments::{AssignmentRecord, COLUMNS, CountBy};
-use crate::store::journal::stored_taxonomy;
 use crate::store::pages::{Page, Position};
 use crate::store::search::{FilterError, refused};
 use crate::store::{Store, StoreError, Tx};
 
-/// Half of the last decimal that answers show of a confidence, so that what is shown can be asked for.
-const CONFIDENCE_TOLERANCE: f32 = 0.00005;
-
-/// Which assignments a list shows.
-#[derive(Clone, Debug, Default)]
-pub struct AssignmentFilter {
-    /// Any of these statuses, each once; all where there is none.
-    pub statuses: Vec<Status>,
-    /// Any of these products, where given.
-    pub product_ids: Option<Vec<String>>,
-    /// Any of the products with these keys, where given: those that a search has found.
-    pub product_keys: Option<Vec<i64>>,
-    /// All of these labels.
-    pub with_labels: Vec<String>,
-    /// None of these labels.
-    pub without_labels: Vec<String>,
-    /// Local products of this shop, and global ones associated with it.
-    pub shop: Option<ShopId>,
-    /// With this mark, where given.
-    pub review_needed: Option<bool>,
-    /// Any of these strategies, where there is one.
-    pub strategies: Vec<Strategy>,
-    /// Any of these states of auto-assignment, by name, where there is one.
-    pub auto_states: Vec<String>,
-    /// Only digits: the beginning of the class's code.
-    pub class_prefix: Option<String>,
-    /// At least so sure, 0 to 1.
-    pub confidence_from: Option<f32>,
-    /// At most so sure, 0 to 1.
-    pub confidence_to: Option<f32>,
-    /// Changed then or later.
-    pub updated_from: Option<DateTime<Utc>>,
-    /// Changed before then.
-    pub updated_before: Option<DateTime<Utc>>,
-}
+/// Most assignments that are read and sorted for a page.
+const FEW: i64 = 5_000;
 
 /// The order of a list of assignments; where two are equal, by product id and shop in the same direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,87 +85,6 @@ impl AssignmentRecord {
     }
 }
 
-impl AssignmentFilter {
-    /// Appends what an assignment must be, statuses left out.
-    pub(super) fn push(&self, query: &mut QueryBuilder<Postgres>, account: i64, taxonomy: Taxonomy) {
-        query.push("account_id = ").push_bind(account);
-        query.push(" and taxonomy = ").push_bind(stored_taxonomy(taxonomy));
-        if let Some(ids) = &self.product_ids {
-            query.push(" and product_id = any(").push_bind(ids.clone()).push(")");
-        }
-        if let Some(keys) = &self.product_keys {
-            query.push(" and product_key = any(").push_bind(keys.clone()).push(")");
-        }
-        if !self.with_labels.is_empty() {
-            query.push(" and labels <> '{}' and labels @> ").push_bind(self.with_labels.clone());
-        }
-        if !self.without_labels.is_empty() {
-            query.push(" and not labels && ").push_bind(self.without_labels.clone());
-        }
-        if let Some(shop) = self.shop {
-            query.push(" and product_key in (select product_key from products where account_id = ").push_bind(account);
-            query.push(" and (shop_id = ").push_bind(shop.stored());
-            query.push(" or shop_id = 0 and shop_ids <> '{}' and shop_ids @> array[").push_bind(shop.stored());
-            query.push("]::bigint[]))");
-        }
-        match self.review_needed {
-            Some(true) => {
-                query.push(" and review_needed");
-            }
-            Some(false) => {
-                query.push(" and not review_needed");
-            }
-            None => {}
-        }
-        match self.strategies.as_slice() {
-            [] => {}
-            // The predicate of a partial index is known by its constant.
-            [Strategy::Manual] => {
-                query.push(" and strategy = 'MANUAL'");
-            }
-            several => {
-                let names: Vec<&str> = several.iter().map(|strategy| strategy.name()).collect();
-                query.push(" and strategy = any(").push_bind(names).push(")");
-            }
-        }
-        if !self.auto_states.is_empty() {
-            query.push(" and auto_state = any(").push_bind(self.auto_states.clone()).push(")");
-            if !self.auto_states.iter().any(|state| state == "DONE") {
-                query.push(" and auto_state <> 'DONE'");
-            }
-        }
-        if let Some(prefix) = &self.class_prefix {
-            // Behind the digits of a class come more digits or a hyphen, all of them before the colon.
-            query.push(" and product_class is not null and product_class collate \"C\" >= ").push_bind(prefix.clone());
-            query.push(" and product_class collate \"C\" < ").push_bind(format!("{prefix}:"));
-        }
-        if let Some(from) = self.confidence_from {
-            query.push(" and coalesce(confidence, -1) >= ").push_bind((from - CONFIDENCE_TOLERANCE).max(0.0));
-        }
-        if let Some(to) = self.confidence_to {
-            query.push(" and confidence is not null and coalesce(confidence, -1) < ");
-            query.push_bind(to + CONFIDENCE_TOLERANCE);
-        }
-        if let Some(from) = self.updated_from {
-            query.push(" and updated_at >= ").push_bind(from);
-        }
-        if let Some(before) = self.updated_before {
-            query.push(" and updated_at < ").push_bind(before);
-        }
-    }
-
-    /// The statuses that are selected.
-    pub(super) fn selected(&self) -> Vec<Status> {
-        if self.statuses.is_empty() { Status::ALL.to_vec() } else { self.statuses.clone() }
-    }
-
-    /// Appends which of all statuses an assignment may have.
-    pub(super) fn push_statuses(&self, query: &mut QueryBuilder<Postgres>) {
-        let names: Vec<&str> = self.selected().iter().map(|status| status.name()).collect();
-        query.push(" and status = any(").push_bind(names).push(")");
-    }
-}
-
 /// A list that is asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct ListRequest<'a> {
@@ -213,10 +100,29 @@ pub struct ListRequest<'a> {
     pub size: usize,
 }
 
+/// How a page is read.
+#[derive(Clone, Debug, Default)]
+struct Plan {
+    /// Statuses of which each is read in order until the page is full.
+    in_order: Vec<Status>,
+    /// Statuses of which all that the filter selects is read and sorted.
+    sorted: Vec<Status>,
+    /// The shop whose assignments are told one by one while reading in order, since it has many.
+    shop: Option<ShopId>,
+}
+
+impl Plan {
+    /// Whether nothing is selected.
+    fn is_empty(&self) -> bool {
+        self.in_order.is_empty() && self.sorted.is_empty()
+    }
+}
+
 /// The statement of a page: one more row than the page holds, backwards for a position before a key.
 fn page_query(
     prefix: &'static str,
     request: &ListRequest<'_>,
+    plan: &Plan,
     position: &Position<AssignmentKey>,
 ) -> QueryBuilder<Postgres> {
     let ListRequest { account, taxonomy, filter, order, size } = *request;
@@ -227,15 +133,7 @@ fn page_query(
         Some(key) => format!(" order by {key}{direction}, product_id{direction}, shop_id{direction}"),
     };
     let limit = size as i64 + 1;
-    let push_from = |query: &mut QueryBuilder<Postgres>, status: Option<Status>| {
-        query.push("select ").push(COLUMNS).push(" from assignments where ");
-        filter.push(query, account, taxonomy);
-        match status {
-            Some(status) => {
-                query.push(" and status = ").push_bind(status.name());
-            }
-            None => filter.push_statuses(query),
-        }
+    let push_end = |query: &mut QueryBuilder<Postgres>| {
         if let Position::After((value, product_id, shop_id)) | Position::Before((value, product_id, shop_id)) = position
         {
             query.push(" and (");
@@ -251,22 +149,31 @@ fn page_query(
         }
         query.push(&sorted).push(" limit ").push_bind(limit);
     };
-    let statuses = filter.selected();
-    let named = filter.product_ids.is_some() || filter.product_keys.is_some();
     let mut query = QueryBuilder::new(prefix);
-    match statuses.as_slice() {
-        [status] => push_from(&mut query, Some(*status)),
-        _ if named => push_from(&mut query, None),
-        several => {
-            query.push("select ").push(COLUMNS).push(" from (");
-            for (index, status) in several.iter().enumerate() {
-                query.push(if index == 0 { "(" } else { " union all (" });
-                push_from(&mut query, Some(*status));
-                query.push(")");
-            }
-            query.push(") as merged").push(&sorted).push(" limit ").push_bind(limit);
+    query.push("select ").push(COLUMNS).push(" from (");
+    for (index, status) in plan.in_order.iter().enumerate() {
+        query.push(if index == 0 { "(" } else { " union all (" });
+        query.push("select ").push(COLUMNS).push(" from assignments where ");
+        filter.push(&mut query, account, taxonomy);
+        if let Some(shop) = plan.shop {
+            query.push(" and (shop_id = ").push_bind(shop.stored());
+            query.push(" or shop_id = 0 and (select shop_ids @> array[").push_bind(shop.stored());
+            query.push("]::bigint[] from products where products.product_key = assignments.product_key))");
         }
+        query.push(" and status = ").push_bind(status.name());
+        push_end(&mut query);
+        query.push(")");
     }
+    if !plan.sorted.is_empty() {
+        query.push(if plan.in_order.is_empty() { "(" } else { " union all (" });
+        query.push("with few as materialized (select ").push(COLUMNS).push(" from assignments where ");
+        filter.push(&mut query, account, taxonomy);
+        push_status_names(&mut query, &plan.sorted);
+        query.push(") select ").push(COLUMNS).push(" from few where true");
+        push_end(&mut query);
+        query.push(")");
+    }
+    query.push(") as merged").push(&sorted).push(" limit ").push_bind(limit);
     query
 }
 
@@ -281,10 +188,16 @@ impl Store {
         position: &Position<AssignmentKey>,
         deadline: Duration,
     ) -> Result<Page<AssignmentRecord>, SelectionError> {
-        let mut query = page_query("", request, position);
         let mut tx = self.begin_within(deadline).await?;
-        // The statement is planned for its values: a rare label wants its index, a frequent one does not.
-        let rows = query.build_query_as().persistent(false).fetch_all(&mut *tx).await.map_err(refused)?;
+        let (filter, plan) = plan(&mut tx, request).await.map_err(refused)?;
+        let rows = if plan.is_empty() {
+            Vec::new()
+        } else {
+            let request = ListRequest { filter: &filter, ..*request };
+            let mut query = page_query("", &request, &plan, position);
+            // The statement is planned for its values: a rare label wants its index, a frequent one does not.
+            query.build_query_as().persistent(false).fetch_all(&mut *tx).await.map_err(refused)?
+        };
         tx.rollback().await.map_err(StoreError::from)?;
         Ok(Page::from_rows(rows, request.size, position))
     }
@@ -306,12 +219,70 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn explain_list(&self, request: &ListRequest<'_>, by: &[CountBy]) -> Result<Vec<String>, StoreError> {
-        let mut page = page_query("explain ", request, &Position::Start);
-        let mut lines: Vec<String> = page.build_query_scalar().persistent(false).fetch_all(self.pool()).await?;
+        let mut tx = self.begin().await?;
+        let (filter, plan) = plan(&mut tx, request).await?;
+        let planned = ListRequest { filter: &filter, ..*request };
+        let mut lines: Vec<String> = Vec::new();
+        if !plan.is_empty() {
+            let mut page = page_query("explain ", &planned, &plan, &Position::Start);
+            lines = page.build_query_scalar().persistent(false).fetch_all(&mut *tx).await?;
+        }
+        tx.rollback().await?;
         let mut count = count_query("explain ", request.account, request.taxonomy, request.filter, by);
         lines.extend(count.build_query_scalar::<String>().persistent(false).fetch_all(self.pool()).await?);
         Ok(lines)
     }
+}
+
+/// How a page is best read, and the filter as it is then put to the database.
+async fn plan(tx: &mut Tx, request: &ListRequest<'_>) -> Result<(AssignmentFilter, Plan), sqlx::Error> {
+    let ListRequest { account, taxonomy, .. } = *request;
+    let mut filter = request.filter.clone();
+    let statuses = filter.selected();
+    let mut plan = Plan::default();
+    if let Some(shop) = filter.shop.filter(|_| filter.product_keys.is_none() && filter.product_ids.is_none()) {
+        filter.shop = None;
+        match few_of_shop(tx, account, shop).await? {
+            Some(keys) => filter.product_keys = Some(keys),
+            None => plan.shop = Some(shop),
+        }
+    }
+    if filter.product_ids.is_some() || filter.product_keys.is_some() {
+        plan.sorted = statuses;
+    } else if filter.is_open() || plan.shop.is_some() || !is_kept(&filter) {
+        // What is unassigned has no class, which the database would find out one by one.
+        let may_be = |status: &Status| filter.class_prefix.is_none() || *status != Status::Unassigned;
+        plan.in_order = statuses.into_iter().filter(may_be).collect();
+    } else {
+        let mut query = count_query("", account, taxonomy, &filter, &[CountBy::Status]);
+        let rows: Vec<(Option<String>, Option<String>, i64)> =
+            query.build_query_as().persistent(false).fetch_all(&mut **tx).await?;
+        let count = |status: &Status| rows.iter().find(|row| row.0.as_deref() == Some(status.name())).map(|row| row.2);
+        for status in statuses {
+            match count(&status) {
+                None => {}
+                Some(count) if count <= FEW => plan.sorted.push(status),
+                Some(_) => plan.in_order.push(status),
+            }
+        }
+    }
+    Ok((filter, plan))
+}
+
+/// The keys of a shop's products, where they are few.
+async fn few_of_shop(tx: &mut Tx, account: i64, shop: ShopId) -> Result<Option<Vec<i64>>, sqlx::Error> {
+    let keys: Vec<i64> = sqlx::query_scalar(
+        "(select product_key from products where account_id = $1 and shop_id = $2 limit $3)
+         union all
+         (select product_key from products
+          where account_id = $1 and shop_id = 0 and shop_ids <> '{}' and shop_ids @> array[$2]::bigint[] limit $3)",
+    )
+    .bind(account)
+    .bind(shop.stored())
+    .bind(FEW + 1)
+    .fetch_all(&mut **tx)
+    .await?;
+    Ok((keys.len() as i64 <= FEW).then_some(keys))
 }
 
 /// Why a selection has no answer.

@@ -5,8 +5,11 @@ mod act;
 mod bulk;
 mod counts;
 mod embed;
+mod filter;
+mod kept;
 mod labelling;
 mod list;
+mod sureness;
 mod work;
 
 use std::collections::HashMap;
@@ -25,8 +28,9 @@ pub use act::{Acted, ActionItem, ActionRequest, OnConflict, Refusal};
 pub use bulk::{ActionProgress, BATCH_ASSIGNMENTS, BulkAction, LeftItem, MAX_SELECTED, Selected};
 pub use counts::{CONFIDENCE_BANDS, CountBy, Group, MAX_GROUPS};
 pub use embed::ReviewedProduct;
+pub use filter::AssignmentFilter;
 pub(super) use labelling::{lock_carriers, relabel};
-pub use list::{AssignmentFilter, AssignmentKey, AssignmentOrder, ListRequest, SelectionError};
+pub use list::{AssignmentKey, AssignmentOrder, ListRequest, SelectionError};
 
 /// A stored assignment.
 #[derive(Clone, Debug, FromRow)]
