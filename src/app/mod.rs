@@ -9,6 +9,7 @@ mod logging;
 mod memory;
 mod queue;
 mod reindex;
+mod reload;
 mod serve;
 mod settings;
 mod transfer;

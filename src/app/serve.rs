@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
+use chrono::{NaiveDate, Utc};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::app::accounts::new_token;
 use crate::app::database::Database;
 use crate::app::settings::{ModelSettings, ServeSettings};
-use crate::app::{demonstration, first_token, logging, memory};
+use crate::app::{demonstration, first_token, logging, memory, reload};
 use crate::decision::Engine;
 use crate::embedded_postgres::DataDirLock;
 use crate::exchange::Spool;
@@ -70,7 +71,7 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
     let database = Database::open(&settings.database).await?;
     let done = async {
         let engine = Arc::new(loading.await.context("loading the model")??);
-        reload_on_signal(engine.clone(), settings.models.clone())?;
+        reload::keep_up_to_date(engine.clone(), settings.models.clone(), shutdown.clone())?;
         let recorder = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Full("http_request_seconds".to_owned()), &LATENCY_BOUNDS)?
             .install_recorder()?;
@@ -208,13 +209,18 @@ pub(super) fn load_engine(settings: &ModelSettings) -> anyhow::Result<Engine> {
     Engine::load(&model, Arc::new(reference)).with_context(|| format!("the model {}", model.display()))
 }
 
-/// Loads taxonomies and VAT rules.
+/// Loads taxonomies and VAT rules, with the codes that are alive today.
 pub(super) fn load_reference(settings: &ModelSettings) -> anyhow::Result<Reference> {
+    load_reference_as_of(settings, Utc::now().date_naive())
+}
+
+/// Loads taxonomies and VAT rules, with the codes that are alive on a day.
+pub(super) fn load_reference_as_of(settings: &ModelSettings, day: NaiveDate) -> anyhow::Result<Reference> {
     let facts = match &settings.taxonomy_dir {
         Some(dir) => dir.clone(),
         None => models_dir(settings)?,
     };
-    Reference::load(&facts).with_context(|| format!("facts in {}", facts.display()))
+    Reference::load_as_of(&facts, day).with_context(|| format!("facts in {}", facts.display()))
 }
 
 fn models_dir(settings: &ModelSettings) -> anyhow::Result<PathBuf> {
@@ -247,33 +253,4 @@ fn stop_on_signals(shutdown: CancellationToken) -> anyhow::Result<()> {
         shutdown.cancel();
     });
     Ok(())
-}
-
-/// SIGHUP takes the model file, the taxonomies and the VAT rules anew; what cannot be used leaves the old in place.
-fn reload_on_signal(engine: Arc<Engine>, settings: ModelSettings) -> anyhow::Result<()> {
-    let mut hangup = signal(SignalKind::hangup())?;
-    tokio::spawn(async move {
-        while hangup.recv().await.is_some() {
-            let (engine, settings) = (engine.clone(), settings.clone());
-            let reloading = tokio::task::spawn_blocking(move || reload(&engine, &settings));
-            if let Err(error) = reloading.await {
-                tracing::error!(%error, "the new files cannot be used; the old ones stay");
-            }
-        }
-    });
-    Ok(())
-}
-
-fn reload(engine: &Engine, settings: &ModelSettings) {
-    match engine.reload() {
-        Ok(info) => tracing::info!(version = %info.version, "took the new model"),
-        Err(error) => tracing::error!(%error, "the new model cannot be used; the old one stays"),
-    }
-    match load_reference(settings) {
-        Ok(reference) => {
-            engine.replace_reference(Arc::new(reference));
-            tracing::info!("took the new taxonomies and VAT rules");
-        }
-        Err(error) => tracing::error!(error = format!("{error:#}"), "the new facts cannot be used; the old ones stay"),
-    }
 }

@@ -50,6 +50,8 @@ pub struct Reference {
     pub vat: VatRules,
     /// Differs between sets of taxonomies and VAT rules that may lead to other rates.
     pub rule_set: String,
+    /// The day on which the codes are alive.
+    pub day: NaiveDate,
 }
 
 /// Why reference data cannot be used.
@@ -130,7 +132,7 @@ impl Reference {
             let mut hasher = DefaultHasher::new();
             hasher.write(vat_text.as_bytes());
             nomenclatures.iter().flat_map(Nomenclature::codes).for_each(|code| code.hash(&mut hasher));
-            Ok(Reference { nomenclatures, vat, rule_set: format!("{:016x}", hasher.finish()) })
+            Ok(Reference { nomenclatures, vat, rule_set: format!("{:016x}", hasher.finish()), day: date })
         } else {
             Err(ReferenceError::Faulty(Faults(without_repeats(faults))))
         }

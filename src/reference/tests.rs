@@ -2,6 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use super::*;
+use crate::domain::{ProductClass, Segment};
 
 fn write(dir: &Path, file: &str, text: &str) {
     let path = dir.join(file);
@@ -69,4 +70,29 @@ fn a_missing_file_is_named() {
     let error = Reference::load(dir.path()).expect_err("an error").to_string();
     assert!(error.contains("FR.tsv"), "{error}");
     assert!(Reference::load(&dir.path().join("nowhere")).is_err());
+}
+
+#[test]
+fn what_follows_from_a_subheading_follows_from_its_lines() {
+    let shipped = Reference::load(Path::new("models")).expect("reference data");
+    let mut lost = Vec::new();
+    for taxonomy in Taxonomy::ALL {
+        let nomenclature = shipped.nomenclature(taxonomy);
+        let sufficient = |class| shipped.vat.is_sufficient(nomenclature, class, shipped.day);
+        for line in nomenclature.codes().filter(|code| code.digits() > 6) {
+            let subheading = line.prefix(6);
+            let segments = shipped.vat.segments(taxonomy, subheading).into_iter().map(|named| named.segment);
+            for segment in segments.chain([Segment::PLAIN]) {
+                // A side that no rule names for the line is no side of it.
+                let defined = shipped.vat.defines_segment(taxonomy, line, segment);
+                let own = if defined { segment } else { Segment::PLAIN };
+                let (above, below) =
+                    (ProductClass { code: subheading, segment }, ProductClass { code: line, segment: own });
+                if sufficient(above) && !sufficient(below) {
+                    lost.push(format!("{taxonomy} {below} of {above}"));
+                }
+            }
+        }
+    }
+    assert!(lost.is_empty(), "{} lines: {:?}", lost.len(), &lost[..lost.len().min(20)]);
 }

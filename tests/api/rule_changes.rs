@@ -1,5 +1,9 @@
 //! Assignments when VAT rules begin, end or are replaced.
 
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
 use chrono::NaiveDate;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -87,4 +91,96 @@ async fn a_pass_that_is_stopped_is_made_up_for() {
     assert!(changed >= 1);
     let (rules, judged) = app.store.rule_state().await.expect("a state").expect("one");
     assert_eq!((rules, judged), (app.engine.reference().rule_set.clone(), day("2025-12-31")));
+}
+
+/// How long the program may take to start, or to notice a signal.
+const PATIENCE: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The service as a process of its own, with facts of its own; it ends with the value.
+struct Program {
+    child: Child,
+    facts: tempfile::TempDir,
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder").map(|entry| entry.expect("an entry")) {
+        let target = to.join(entry.file_name());
+        match entry.file_type().expect("a type").is_dir() {
+            true => copy(&entry.path(), &target),
+            false => drop(std::fs::copy(entry.path(), target).expect("a copy")),
+        }
+    }
+}
+
+impl Program {
+    fn start(app: &App) -> Program {
+        let facts = tempfile::tempdir().expect("a directory");
+        for folder in ["taxonomy", "vat"] {
+            copy(&Path::new("models").join(folder), &facts.path().join(folder));
+        }
+        let log = std::fs::File::create(facts.path().join("log")).expect("a log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vat-classification"));
+        for name in ["PUBLIC_URL", "ELASTICSEARCH_URL", "METRICS_ADDR"] {
+            command.env_remove(name);
+        }
+        command.env("DATABASE_URL", app.database_url()).env("DATA_DIR", facts.path().join("data"));
+        command.env("TAXONOMY_DIR", facts.path()).env("BIND_ADDR", "127.0.0.1:0").env("RUST_LOG", "info");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        Program { child: command.spawn().expect("the program"), facts }
+    }
+
+    fn hang_up(&self) {
+        let told = Command::new("kill").args(["-HUP", &self.child.id().to_string()]).status().expect("kill");
+        assert!(told.success());
+    }
+
+    /// Waits until its log says something so many times.
+    async fn says(&self, text: &str, times: usize) {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let log = std::fs::read_to_string(self.facts.path().join("log")).expect("a log");
+            if log.matches(text).count() >= times {
+                return;
+            }
+            assert!(Instant::now() < until, "it never says {text}:\n{log}");
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_hangup_takes_new_rules_and_judges_by_them_and_faulty_ones_change_nothing() {
+    let app = App::start().await;
+    products(&app).await;
+    assert_eq!(status(&app, "laptop").await.0, "ASSIGNED");
+    let program = Program::start(&app);
+    program.says("judged assignments by the VAT rules of the day", 1).await;
+    assert_eq!(status(&app, "laptop").await.0, "ASSIGNED");
+    let rules = program.facts.path().join("vat/DE.tsv");
+    let shipped = std::fs::read_to_string(&rules).expect("rules");
+    let unknown = "gap\t847130\t00-000\tFUEL\tLaptops, of which nothing is known\t2020-01-01\t\n";
+    std::fs::write(&rules, format!("{}\n{unknown}", shipped.trim_end())).expect("a file");
+    program.hang_up();
+    program.says("judged assignments by the VAT rules of the day", 2).await;
+    assert_eq!(status(&app, "laptop").await.0, "REJECTED");
+    assert_eq!(
+        app.history("TARIC", "laptop").await.last().map(String::as_str),
+        Some("vat-rules RULE_CHANGED REJECTED")
+    );
+    std::fs::write(&rules, "nonsense\n").expect("a file");
+    program.hang_up();
+    program.says("the old ones stay", 1).await;
+    std::fs::write(&rules, shipped).expect("a file");
+    program.hang_up();
+    program.says("judged assignments by the VAT rules of the day", 3).await;
+    assert_eq!(status(&app, "laptop").await.0, "ASSIGNED");
 }
