@@ -265,6 +265,18 @@ impl Engine {
         Explained { verdict, codes, candidates }
     }
 
+    /// The classes that a good of this name may belong to, the surest first: what the words of shops mean.
+    pub fn led_to(&self, words: &str, taxonomy: Taxonomy, limit: usize) -> Vec<Scored> {
+        // Nothing says in which language the words are.
+        let name = |language| LanguageText { language, name: Some(words), description: None, tags: &[] };
+        let text = ProductText { languages: vec![name("de"), name("en")] };
+        let ranking = self.classifier.load().rank(&text);
+        let reference = self.reference();
+        let nomenclature = reference.nomenclature(taxonomy);
+        let listed = ranking.candidates.into_iter().filter(|scored| nomenclature.contains(scored.code));
+        listed.take(limit).collect()
+    }
+
     /// The rows of the corpus below a class that resemble a product most.
     pub fn similar(&self, details: &Details, code: ClassCode) -> Vec<Neighbour> {
         self.classifier.load().nearest(&text(details), code, MAX_SIMILAR_ROWS)

@@ -23,10 +23,12 @@ mod links;
 mod openapi;
 mod params;
 mod pictures;
+mod product_classes;
 mod products;
 pub mod serve;
 mod state;
 mod taxonomies;
+mod tokens;
 mod transfers;
 mod watch;
 mod webhooks;
@@ -74,11 +76,12 @@ pub fn router(state: AppState) -> Router {
         .route("/assignments/actions/{actionId}/undo", post(bulk_actions::undo))
         .route("/classifications", reads(post(classifications::classify)))
         .route("/vat-rates/{taxonomy}/{productClass}", get(taxonomies::vat_rates))
-        .route("/product-classes/{taxonomy}", get(taxonomies::product_classes))
+        .route("/product-classes/{taxonomy}", get(product_classes::list))
         .route(transfers::imports::PATH, post(transfers::imports::import))
         .route("/exports", get(transfers::exports::export))
         .route("/changes", get(changes::list))
         .route("/usage", get(changes::usage))
+        .route("/tokens", admin(get(tokens::list)))
         .route("/webhooks", admin(get(webhooks::list).post(webhooks::create)))
         .route("/webhooks/{webhookId}", admin(get(webhooks::read).patch(webhooks::update).delete(webhooks::delete)))
         .route("/webhooks/{webhookId}/deliveries", admin(get(webhooks::deliveries)))

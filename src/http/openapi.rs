@@ -21,7 +21,7 @@ use crate::http::links::BASE_PATH;
 use crate::http::state::AppState;
 use crate::http::{
     actions, alike, assignment_counts, assignments, attributes, bulk_actions, changes, classifications, health, labels,
-    pictures, products, taxonomies, transfers, webhooks,
+    pictures, product_classes, products, taxonomies, tokens, transfers, webhooks,
 };
 
 const GLOBAL: &str = "/products/global";
@@ -70,11 +70,12 @@ const TOKEN: &str = "accessToken";
         labels::detach,
         classifications::classify,
         taxonomies::vat_rates,
-        taxonomies::product_classes,
+        product_classes::list,
         transfers::imports::import,
         transfers::exports::export,
         changes::list,
         changes::usage,
+        tokens::list,
         webhooks::create,
         webhooks::list,
         webhooks::read,

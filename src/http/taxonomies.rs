@@ -1,4 +1,4 @@
-//! The taxonomies and the VAT rates that follow from their classes.
+//! The VAT rates that follow from the classes of taxonomies.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -9,10 +9,11 @@ use utoipa::ToSchema;
 
 use crate::domain::vat::{CountryVat, Sufficiency};
 use crate::domain::{ClassCode, Fault, ProductClass, Taxonomy};
-use crate::http::classifications::{LabelsAnswer, PathStep};
+use crate::http::classifications::LabelsAnswer;
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::state::AppState;
+use crate::reference::Reference;
 
 /// The taxonomy that a path names.
 pub(super) fn taxonomy(name: &str) -> Result<Taxonomy, ApiError> {
@@ -44,26 +45,6 @@ pub(super) struct SegmentAnswer {
     labels: LabelsAnswer,
 }
 
-/// A class of a taxonomy.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct ClassAnswer {
-    /// Its code.
-    product_class_code: String,
-    /// What it is called.
-    labels: LabelsAnswer,
-    /// Classes from the chapter down to it.
-    path: Vec<PathStep>,
-    /// Whether classes lie below it.
-    has_children: bool,
-}
-
-/// Classes of a taxonomy.
-#[derive(Serialize, ToSchema)]
-pub(super) struct ClassList {
-    items: Vec<ClassAnswer>,
-}
-
 #[utoipa::path(get, path = "/vat-rates/{taxonomy}/{productClass}", tag = "Taxonomies", operation_id = "getVatRates",
     description = "The VAT rates that follow from a class, in every country of its taxonomy.",
     params(
@@ -92,16 +73,21 @@ pub(super) async fn vat_rates(
     let sent: ProductClass = sent.ok_or_else(|| unknown(format!("there is no product class \"{class}\"")))?;
     let class = state.engine.class(taxonomy, sent).map_err(unknown)?;
     let reference = state.engine.reference();
-    let segments = reference.vat.segments(taxonomy, class.code).into_iter().map(|named| SegmentAnswer {
-        product_class: ProductClass { code: class.code, segment: named.segment }.to_string(),
-        labels: LabelsAnswer { de: named.de.to_owned(), en: named.en.to_owned() },
-    });
     let answer = VatRatesAnswer {
         product_class: class.to_string(),
         rates: reference.vat.sufficiency(reference.nomenclature(taxonomy), class, date, territories),
-        segments: segments.collect(),
+        segments: segments(&reference, taxonomy, class.code),
     };
     Ok(Json(answer).into_response())
+}
+
+/// The segments that a code has besides the plain one.
+pub(super) fn segments(reference: &Reference, taxonomy: Taxonomy, code: ClassCode) -> Vec<SegmentAnswer> {
+    let named = reference.vat.segments(taxonomy, code).into_iter().map(|named| SegmentAnswer {
+        product_class: ProductClass { code, segment: named.segment }.to_string(),
+        labels: LabelsAnswer { de: named.de.to_owned(), en: named.en.to_owned() },
+    });
+    named.collect()
 }
 
 /// The rates of an assignment's class, in every country.
@@ -116,52 +102,4 @@ pub(super) fn country_rates(state: &AppState, taxonomy: Taxonomy, class: Product
         value
     };
     rates.countries.iter().map(value).collect()
-}
-
-#[utoipa::path(get, path = "/product-classes/{taxonomy}", tag = "Taxonomies", operation_id = "listProductClasses",
-    description = "Browses a taxonomy, or searches it by words in German and English or by the beginning of a code.",
-    params(
-        ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
-        ("query" = Option<String>, Query, description = "Words, or the first digits of a code. Without it, the classes directly under `under` are listed."),
-        ("under" = Option<String>, Query, description = "A code; only what lies below it. Without it, the chapters."),
-        ("size" = Option<i64>, Query, minimum = 1, maximum = 1000, description = "Most classes of the answer. Default 50."),
-    ),
-    responses((status = 200, description = "Classes.", body = ClassList)))]
-pub(super) async fn product_classes(
-    State(state): State<AppState>,
-    Path(name): Path<String>,
-    params: Params,
-) -> Result<Json<ClassList>, ApiError> {
-    let size = params.size()?;
-    let query = params.one("query")?.map(str::trim).filter(|query| !query.is_empty());
-    let under = match params.one("under")? {
-        None => None,
-        Some(text) => {
-            Some(ClassCode::new(text).ok_or_else(|| ApiError::malformed_at("under", "is a code of 2 to 10 digits"))?)
-        }
-    };
-    let taxonomy = taxonomy(&name)?;
-    let reference = state.engine.reference();
-    let nomenclature = reference.nomenclature(taxonomy);
-    let codes: Vec<ClassCode> = match (query, under) {
-        (Some(query), under) if query.bytes().all(|b| b.is_ascii_digit()) => nomenclature
-            .codes()
-            .filter(|code| code.as_str().starts_with(query) && under.is_none_or(|under| code.is_under(&under)))
-            .take(size)
-            .collect(),
-        (Some(query), under) => nomenclature.search(query, under, size).into_iter().map(|hit| hit.code).collect(),
-        (None, Some(under)) => nomenclature.children(under).into_iter().map(|(code, _)| code).take(size).collect(),
-        (None, None) => nomenclature.chapters().into_iter().map(|(code, _)| code).take(size).collect(),
-    };
-    let items = codes.into_iter().map(|code| {
-        let path = crate::http::classifications::path(&state.engine, taxonomy, code);
-        let (de, en) = path.last().map(|step| (step.labels.de.clone(), step.labels.en.clone())).unwrap_or_default();
-        ClassAnswer {
-            product_class_code: code.to_string(),
-            labels: LabelsAnswer { de, en },
-            path,
-            has_children: nomenclature.has_children(code),
-        }
-    });
-    Ok(Json(ClassList { items: items.collect() }))
 }

@@ -12,6 +12,8 @@ use crate::store::{Store, StoreError};
 const PRODUCTS_AT_ONCE: i64 = 1_000;
 /// Rows of any other table that are erased in one statement.
 const ROWS_AT_ONCE: i64 = 5_000;
+/// Most tokens that one account is shown.
+pub const MAX_TOKENS_LISTED: i64 = 1_000;
 /// Times that an erasure begins anew because something was written meanwhile, before it is left to the job.
 const MAX_ROUNDS: usize = 10;
 
@@ -140,6 +142,24 @@ impl Store {
         if let Some(name) = account.filter(|_| tokens.is_empty()) {
             self.account_id(name).await?;
         }
+        Ok(tokens)
+    }
+
+    /// The tokens of an account that are in force, by user and age; at most [`MAX_TOKENS_LISTED`].
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn tokens_in_force(&self, account: i64) -> Result<Vec<TokenListing>, StoreError> {
+        let tokens = sqlx::query_as(
+            "select token_id, name as account, user_name, level, tokens.created_at, expires_at, last_used_at, revoked_at
+             from tokens join accounts using (account_id)
+             where account_id = $1 and revoked_at is null and (expires_at is null or expires_at > now())
+             order by user_name collate \"C\", tokens.created_at, token_id limit $2",
+        )
+        .bind(account)
+        .bind(MAX_TOKENS_LISTED)
+        .fetch_all(self.pool())
+        .await?;
         Ok(tokens)
     }
 

@@ -170,6 +170,45 @@ async fn rates_follow_from_a_class_and_the_taxonomy_can_be_browsed() {
 }
 
 #[tokio::test]
+async fn classes_are_found_by_the_words_of_shops_page_by_page_and_with_their_segments() {
+    let app = App::start().await;
+    let codes = |page: &Value| -> Vec<String> {
+        let items = page["items"].as_array().into_iter().flatten();
+        items.filter_map(|item| item["productClassCode"].as_str()).map(str::to_owned).collect()
+    };
+    for (query, heading) in [("Handy", "8517"), ("tshirt", "6109"), ("sneaker", "64"), ("Bluetooth-Box", "8518")] {
+        let page = app.get(&format!("/product-classes/TARIC?query={query}&size=10")).await.expect(200).body;
+        assert!(codes(&page).iter().any(|code| code.starts_with(heading)), "{query}: {:?}", codes(&page));
+        let led = page["items"].as_array().into_iter().flatten().filter(|item| item["confidence"].is_number()).count();
+        assert!(led > 0, "{query}: {page}");
+    }
+    // What lies below a class alone, each once, and back again.
+    let mut walked = Vec::new();
+    let mut next = Some("/product-classes/TARIC?query=Kaffee&size=3".to_owned());
+    let mut last = Value::Null;
+    while let Some(path) = next {
+        last = app.get(&path).await.expect(200).body;
+        walked.extend(codes(&last));
+        next = last["links"]["next"].as_str().map(str::to_owned);
+    }
+    let whole = codes(&app.get("/product-classes/TARIC?query=Kaffee&size=1000").await.expect(200).body);
+    assert!(whole.len() > 3, "{whole:?}");
+    assert_eq!(walked, whole);
+    let back = app.get(last["links"]["prev"].as_str().expect("a link")).await.expect(200).body;
+    assert_eq!(codes(&back).len(), 3);
+    let below = codes(&app.get("/product-classes/TARIC?query=Kaffee&under=0901").await.expect(200).body);
+    assert!(!below.is_empty() && below.iter().all(|code| code.starts_with("0901")), "{below:?}");
+    // Every depth of the list that ships, by digits however they are written.
+    let lines = codes(&app.get("/product-classes/TARIC?query=6109.10%2000").await.expect(200).body);
+    assert!(lines.iter().all(|code| code.starts_with("61091000")) && !lines.is_empty(), "{lines:?}");
+    let shirts = app.get("/product-classes/UKGT?query=610910").await.expect(200).body;
+    let segments = shirts["items"][0]["segments"].as_array().expect("segments");
+    assert!(segments.iter().any(|one| one["productClass"] == "610910-03-000" && one["labels"]["en"].is_string()));
+    app.get(&format!("/product-classes/TARIC?query={}", "x".repeat(201))).await.expect(400);
+    app.get("/product-classes/TARIC?cursor=x").await.expect(400);
+}
+
+#[tokio::test]
 async fn rates_tell_what_is_missing_what_is_not_known_and_what_will_change() {
     let app = App::start().await;
     let country = |body: &Value, code: &str| {
