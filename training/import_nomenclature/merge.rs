@@ -23,8 +23,9 @@ pub(super) struct Merged {
 }
 
 /// Merges a new list into the old one. Texts in a language that the new list lacks stay. With `ends`, codes that are
-/// missing from the new list ended the day before `date`, and a new code of the same heading with the same text is the
-/// successor, where there is exactly one.
+/// missing from the new list ended the day before `date`. Its successor is the new code of the same heading with the same
+/// text, where there is exactly one; of a list of facts, which has no texts, the one new line that took the place of the
+/// one line that ended in a subheading.
 pub(super) fn merge(old: Vec<Line>, new: Vec<Line>, ends: bool, date: NaiveDate) -> Merged {
     let mut lines: BTreeMap<(String, String), Line> = old.into_iter().map(|line| (line.key(), line)).collect();
     let mut merged = Merged { lines: Vec::new(), added: 0, ended: 0, changed: 0, unchanged: 0 };
@@ -74,28 +75,43 @@ fn end_others(
         .map(|(key, _)| key.clone())
         .collect();
     let candidates: Vec<Line> = fresh.iter().filter_map(|key| lines.get(key)).cloned().collect();
+    let ended: Vec<Line> = gone.iter().filter_map(|key| lines.get(key)).cloned().collect();
     for key in &gone {
         if let Some(line) = lines.get_mut(key) {
             line.to = last;
-            line.successor = successor(line, &candidates);
+            line.successor = successor(line, &candidates, &ended);
         }
     }
     gone.len()
 }
 
-/// The one new code of the same heading that has the same text in a language.
-fn successor(ended: &Line, candidates: &[Line]) -> String {
+/// The one new code that takes the place of an ended one, by its text or, without texts, by its place.
+fn successor(ended: &Line, candidates: &[Line], all_ended: &[Line]) -> String {
     if ended.suffix != PRODUCT_LINE {
         return String::new();
+    }
+    let only = |mut found: Box<dyn Iterator<Item = &Line> + '_>| match (found.next(), found.next()) {
+        (Some(only), None) => only.code.clone(),
+        _ => String::new(),
+    };
+    if ended.de.is_empty() && ended.en.is_empty() {
+        let beside = |line: &&Line| is_beside(line, ended);
+        let others = all_ended.iter().filter(beside).count();
+        return if others == 1 { only(Box::new(candidates.iter().filter(beside))) } else { String::new() };
     }
     let same_text =
         |line: &&Line| (!line.de.is_empty() && line.de == ended.de) || (!line.en.is_empty() && line.en == ended.en);
     let same_heading = |line: &&Line| line.suffix == PRODUCT_LINE && line.code.get(..4) == ended.code.get(..4);
-    let mut found = candidates.iter().filter(same_heading).filter(same_text);
-    match (found.next(), found.next()) {
-        (Some(only), None) => only.code.clone(),
-        _ => String::new(),
-    }
+    only(Box::new(candidates.iter().filter(same_heading).filter(same_text)))
+}
+
+/// Whether a line lies in the same subheading and as deep as another, itself included.
+fn is_beside(line: &Line, other: &Line) -> bool {
+    let depth = other.code.len();
+    line.suffix == PRODUCT_LINE
+        && depth > HARMONIZED_DIGITS
+        && line.code.len() == depth
+        && line.code.get(..HARMONIZED_DIGITS) == other.code.get(..HARMONIZED_DIGITS)
 }
 
 /// The list as a file; read by `vat_classification::domain::nomenclature::parse_national`.

@@ -77,6 +77,34 @@ fn a_code_that_is_gone_has_ended_and_leads_to_its_successor() {
 }
 
 #[test]
+fn codes_of_a_list_of_facts_lead_on_where_one_line_took_the_place_of_one() {
+    let world = World::new();
+    let target = national_file(&world.dir.path().join("out"), Taxonomy::Taric);
+    fs::create_dir_all(target.parent().expect("a folder")).expect("a folder");
+    // 0101 29 has one line that changes its number, 0101 21 is divided anew, 0101 30 loses a line.
+    let facts = "01012910\t1\t2012-01-01\t\t\n01012110\t1\t2012-01-01\t\t\n01012190\t1\t2012-01-01\t\t\n\
+        01013010\t1\t2012-01-01\t\t\n01013090\t1\t2012-01-01\t\t\n";
+    fs::write(&target, facts).expect("a list");
+    let line = |code: &str| format!("{code}00 80,01-11-2026,,DE,8,- - ,Text {code}\n");
+    let codes = ["01012920", "01012120", "01012130", "01013090", "01019010"];
+    let list = format!(
+        "Goods code,Start date,End date,Language,Hier. Pos.,Indent,Description\n\
+         0101000000 80,01-01-1972,,DE,4,,Pferde\n{}",
+        codes.map(line).concat()
+    );
+    let list = world.import(Taxonomy::Taric, None, false, &[("b.csv", &list)]).expect("a list");
+    let successor = |code: &str| {
+        let line = list.lines().find(|line| line.starts_with(&format!("{code}|"))).unwrap_or_default();
+        line.split('|').nth(7).map(str::to_owned)
+    };
+    assert_eq!(successor("01012910").as_deref(), Some("01012920"));
+    for divided in ["01012110", "01012190", "01013010"] {
+        assert_eq!(successor(divided).as_deref(), Some(""), "{divided}\n{list}");
+    }
+    assert!(list.contains("01013010|80|") && list.contains("2026-10-31"), "{list}");
+}
+
+#[test]
 fn the_forms_of_the_other_authorities_are_read() {
     let uk = "id,commodity__sid,commodity__code,commodity__suffix,commodity__description,commodity__validity_start,\
         commodity__validity_end,parent__sid,parent__code,parent__suffix\n\
