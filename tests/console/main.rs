@@ -11,3 +11,4 @@ mod desk;
 mod pages;
 mod review;
 mod session;
+mod tasks;

@@ -195,3 +195,23 @@ async fn the_start_page_is_light() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn tokens_are_listed_by_their_ids_to_those_who_administer() {
+    at_a_desk(|desk| async move {
+        let token = desk.token_of("bert", "EDIT").await;
+        let browser = desk.anna().await;
+        show(&browser, "#/account").await;
+        browser.wait("return document.querySelectorAll('#tokens tbody tr').length === 2").await;
+        let listed = desk.get("/tokens").await;
+        for item in listed["items"].as_array().expect("items") {
+            browser.sees(item["tokenId"].as_str().expect("an id")).await;
+        }
+        let secret = token.split('_').next_back().expect("a secret");
+        assert!(!listed.to_string().contains(secret));
+        let bert = desk.browser(&token, "en", 1280).await;
+        show(&bert, "#/account").await;
+        bert.sees("Who has the level ADMIN sees the ids of all tokens here.").await;
+    })
+    .await;
+}

@@ -221,3 +221,71 @@ async fn everything_in_a_filter_is_decided_after_its_number_is_shown() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn what_is_alike_is_decided_with_one_key_after_it_was_shown() {
+    at_a_desk(|desk| async move {
+        let models: Vec<String> = (1..=12).map(|model| format!("Taschenlampe LED Alu Modell {model}")).collect();
+        let mut names: Vec<&str> = models.iter().map(String::as_str).collect();
+        names.extend(&GOODS[..4]);
+        desk.stock(&names).await;
+        let browser = desk.anna().await;
+        let lamp = desk.assignment("P-003").await["assignmentUuid"].as_str().expect("a uuid").to_owned();
+        let alike = desk.get(&format!("/assignments/TARIC/{lamp}/alike")).await["items"].as_array().map_or(0, Vec::len);
+        assert_eq!(alike, 11, "the others of its kind, and no other goods");
+        queue(&browser, "productIds=P-003,P-004&assignmentStatus=ALL").await;
+        browser.keys("e").await;
+        browser.wait("return document.querySelectorAll('dialog .choices input:checked').length === 11").await;
+        browser.sees("Taschenlampe LED Alu Modell 12").await;
+        // One of them is none of these after all.
+        browser.click("dialog .choices li:last-child input").await;
+        browser.press("Apply to the marked").await;
+        browser.wait("return document.querySelector('#decided').innerText.startsWith('11')").await;
+        let decided = "/assignments/TARIC?assignmentStatus=ALL&strategy=MANUAL&count=true";
+        let until = Instant::now() + TWENTY_DECISIONS;
+        while desk.get(decided).await["total"] != 11 {
+            assert!(Instant::now() < until, "{}", desk.get(decided).await["total"]);
+        }
+        browser.keys("z").await;
+        browser.sees("Undone").await;
+        assert_eq!(desk.get(decided).await["total"], 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn two_reviewers_on_one_queue_decide_everything_once() {
+    at_a_desk(|desk| async move {
+        desk.stock(&GOODS).await;
+        let anna = desk.anna().await;
+        let bert = desk.browser(&desk.token_of("bert", "EDIT").await, "en", 1280).await;
+        queue(&anna, "").await;
+        queue(&bert, "").await;
+        let decided = "/assignments/TARIC?assignmentStatus=ALL&strategy=MANUAL&embed=EVENTS&size=100&count=true";
+        // Both work through the same list as fast as they can, from the same beginning, and pass over what the other has
+        // decided by the time they see it.
+        let work = async |browser: &crate::browser::Browser| {
+            let state =
+                "return document.querySelector('#fate') ? 'n' : document.querySelector('article .about') ? 'r' : ''";
+            for _ in 0..GOODS.len() * 10 {
+                match browser.run(state, json!([])).await.as_str() {
+                    Some("") if desk.get(decided).await["total"] == GOODS.len() => return,
+                    Some(key) => browser.keys(key).await,
+                    None => panic!("no state"),
+                }
+            }
+            panic!("the queue has no end");
+        };
+        tokio::join!(work(&anna), work(&bert));
+        for browser in [&anna, &bert] {
+            browser.sees("All done: nothing waits in this queue.").await;
+        }
+        let page = desk.get(decided).await;
+        for item in page["items"].as_array().expect("items") {
+            let events = item["events"].as_array().expect("events");
+            let rejections = events.iter().filter(|event| event["action"] == "REJECT").count();
+            assert_eq!(rejections, 1, "{}: {events:?}", item["productId"]);
+        }
+    })
+    .await;
+}

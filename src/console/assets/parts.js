@@ -108,21 +108,17 @@ export function longRates(rates) {
     h('thead', {}, h('tr', {}, ['country', 'rate', 'rule'].map((name) => h('th', { scope: 'col' }, t(name))))), h('tbody', {}, rates.map(row))));
 }
 
-/** What happened to an assignment. */
-export function history(events) {
+/** What happened to an assignment. `takeBack(actionId)` runs when the last decision is to be taken back. */
+export function history(events, takeBack) {
+  const last = events.findLast((event) => event.assignmentStatus && event.action !== 'CREATE');
   const one = (event) => h('li', {}, h('time', { datetime: event.timestamp }, instant(event.timestamp)), h('strong', {}, event.actor), ' · ', t(`event ${event.action}`),
     event.productClassCode && [' → ', h('span', { class: 'code' }, event.productClass ?? event.productClassCode)], event.confidence !== undefined && ` ${percent(event.confidence)}`,
-    event.labels && ` ${event.labels.join(', ')}`, event.comment && h('q', {}, plain(event.comment)));
+    event.labels && ` ${event.labels.join(', ')}`, event.comment && h('q', {}, plain(event.comment)),
+    takeBack && event === last && event.actionId && [' ', h('button', { type: 'button', class: 'quiet', onclick: () => takeBack(event.actionId) }, t('takeBack'))]);
   return h('ol', { class: 'history' }, events.map(one));
 }
 
 const LOOK_AFTER_MS = 120;
-
-/** The classes that a code stands for where goods under it differ for VAT: the plain one, and one for each segment. */
-async function segments(taxonomy, code) {
-  const answer = await get(`/vat-rates/${taxonomy}/${code}`).catch(() => undefined);
-  return (answer?.segments ?? []).map((one) => ({ value: one.productClass, labels: one.labels }));
-}
 
 /** Asks for a class: by code, label, or the words that shops use. Resolves with a class, or undefined. */
 export function askClass(taxonomy, title) {
@@ -132,9 +128,9 @@ export function askClass(taxonomy, title) {
     const offer = (choices, taken) => show(results, choices.map((choice) => h('li', {}, h('button', { type: 'button', onclick: () => taken(choice) },
       h('span', { class: 'code' }, choice.value), ' ', pick(choice.labels), choice.path?.length > 1 && h('small', {}, choice.path.slice(0, -1).map((step) => pick(step.labels)).join(' › '))))),
     choices.length === 0 && h('li', { class: 'hint' }, t('nothing')));
-    const take = async (choice) => {
+    const take = (choice) => {
       turn += 1;
-      const kinds = await segments(taxonomy, choice.value);
+      const kinds = choice.segments.map((one) => ({ value: one.productClass, labels: one.labels }));
       if (kinds.length === 0) return finish(`${choice.value}-00-000`);
       offer([{ value: `${choice.value}-00-000`, labels: choice.labels }, ...kinds], (kind) => finish(kind.value));
       return results.querySelector('button').focus();
@@ -149,7 +145,7 @@ export function askClass(taxonomy, title) {
       const answer = await get(`/product-classes/${taxonomy}`, { query, size: 40 }).catch(() => ({ items: [] }));
       if (mine !== turn) return undefined;
       const usable = answer.items.filter((one) => one.productClassCode.length >= 4);
-      return offer(usable.map((one) => ({ value: one.productClassCode, labels: one.labels, path: one.path })), take);
+      return offer(usable.map((one) => ({ value: one.productClassCode, labels: one.labels, path: one.path, segments: one.segments ?? [] })), take);
     };
     const step = (event) => {
       const buttons = [...results.querySelectorAll('button')];

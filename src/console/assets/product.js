@@ -1,11 +1,11 @@
 // One assignment with everything that is known of it.
 
 import { call, get } from './api.js';
-import { act, classOf, ids, undo } from './assignments.js';
-import { h, show, toast } from './dom.js';
+import { act, classOf, ids, restore, undo } from './assignments.js';
+import { dialog, h, show, toast } from './dom.js';
 import { askClass, askLabels, askText, candidates, classInForce, codes, foundBy, history, longRates, nameOf, productPage, statusBadge, texts } from './parts.js';
 import { plain } from './text.js';
-import { percent, t } from './words.js';
+import { number, percent, t } from './words.js';
 
 const ALIKE_SHOWN = 10;
 
@@ -49,12 +49,26 @@ export async function product(main, { taxonomy, rest: [uuid] }) {
           button('reject', () => change(item, 'REJECT')), button('unassign', () => change(item, 'UNASSIGN')),
           button('deny', async () => { const comment = await askText(t('deny'), t('comment'), { required: true }); if (comment) change(item, 'DENY', { comment }); })],
         button('label', () => relabel(item)), button('undo', async () => { if (await undo()) load(); })),
-      h('div', { class: 'review' }, h('div', { class: 'stack' }, h('article', { class: 'card' }, said, codes(item)), h('section', { class: 'card' }, h('h2', {}, t('history')), history(item.events ?? []))),
+      h('div', { class: 'review' }, h('div', { class: 'stack' }, h('article', { class: 'card' }, said, codes(item)), h('section', { class: 'card' }, h('h2', {}, t('history')), history(item.events ?? [], takeBack))),
         h('section', { class: 'card' },
           h('h2', {}, t('candidates')), candidates(item, { chosen: (one) => change(item, 'ASSIGN', { productClass: classOf(item, one) }), looked: (one) => show(said, texts(item, one.evidence)) }),
           alike.length > 0 && [h('h2', {}, t('own')), h('ul', { class: 'plain' }, alike.map((one) => h('li', {}, h('a', { href: productPage(item.taxonomy, one.assignmentUuid) }, plain(one.name)), ` ${one.productClassCode ?? ''} ${t(one.assignmentStatus)} · ${percent(one.similarity)}`)))],
           similar.length > 0 && [h('h2', {}, t('similar')), h('ul', { class: 'plain' }, similar.slice(0, 10).map((one) => h('li', {}, plain(one.text), ' ', h('small', {}, `${one.code} ${percent(one.similarity)}`))))])),
       item.vatRates?.length > 0 && [h('h2', {}, t('rates')), longRates(item.vatRates)]);
+  }
+
+  /** Takes the last decision back, whenever it was made; one about many only after their number was shown. */
+  async function takeBack(actionId) {
+    try {
+      const { selected } = await get(`/assignments/actions/${actionId}`);
+      const sure = selected < 2 || await dialog(t('takeBack'), (finish) => h('form', { onsubmit: (event) => { event.preventDefault(); finish(true); } },
+        h('p', {}, `${t('takesBack')}: ${number(selected)}`),
+        h('div', { class: 'row' }, h('button', { type: 'submit', class: 'primary' }, t('ok')), h('button', { type: 'button', autofocus: true, onclick: () => finish(false) }, t('cancel')))));
+      if (!sure) return;
+      const left = await restore(actionId);
+      toast(left ? `${t('undone')} (${t('keptSince')}: ${number(left)})` : t('undone'));
+      await load();
+    } catch (error) { toast(error.message, { bad: true }); }
   }
 
   async function relabel(item) {

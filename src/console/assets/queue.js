@@ -12,6 +12,8 @@ const FIRST_PAGE = 6;
 const PAGE = 50;
 const FETCH_AHEAD = 20;
 const WATCHED = 12;
+/** So long a decision is not taken over one that somebody else has just made, or that has just come back: the key was meant for what stood there before. */
+const SURPRISE_MS = 800;
 const DONE = { APPROVE: 'APPROVED', ASSIGN: 'APPROVED', REJECT: 'REJECTED', DENY: 'DENIED', UNASSIGN: 'UNASSIGNED', RECONFIRM: 'event RECONFIRM' };
 
 /**
@@ -37,6 +39,7 @@ export async function queue(main, { taxonomy, parameters }) {
   let fetching;
   let count = 0;
   let total;
+  let surprise = { place: '', at: -SURPRISE_MS };
 
   const item = () => items[at];
   const placeOf = (one) => items.findIndex((known) => key(known) === key(one));
@@ -99,6 +102,7 @@ export async function queue(main, { taxonomy, parameters }) {
     const wasMarked = marks.size > 0;
     const chosen = [...(wasMarked ? items.filter((one) => marks.has(key(one))) : [item()].filter(Boolean)), ...others];
     if (chosen.length === 0) return;
+    if (!wasMarked && surprise.place === key(item()) && performance.now() - surprise.at < SURPRISE_MS) return;
     for (const one of chosen) decided.set(key(one), t(DONE[action]));
     count += chosen.length;
     marks.clear();
@@ -115,8 +119,13 @@ export async function queue(main, { taxonomy, parameters }) {
     for (const one of refused) decided.delete(key(one));
     if (error.status === 409) toast(t('versionStale'));
     await Promise.all(refused.map(reload));
+    for (const one of refused) {
+      const now = items[placeOf(one)];
+      if (error.status === 409 && now?.strategy === 'MANUAL' && !now.reviewNeeded) decided.set(key(now), t(now.assignmentStatus));
+    }
     const place = placeOf(refused[0]);
     if (place >= 0) at = place;
+    surprise = { place: key(refused[0]), at: performance.now() };
     draw();
   }
 
@@ -230,6 +239,7 @@ export async function queue(main, { taxonomy, parameters }) {
     const byPerson = items[place].strategy === 'MANUAL' && !items[place].reviewNeeded;
     if (byPerson && shown) {
       decided.set(key(one), t(items[place].assignmentStatus));
+      surprise = { place: key(one), at: performance.now() };
       toast(t('someoneElse'));
     } else if (byPerson && place > at) {
       items.splice(place, 1);

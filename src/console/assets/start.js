@@ -1,9 +1,11 @@
 // The start page: what is open, by status, chapter and confidence.
 
 import { get } from './api.js';
+import { ids, page } from './assignments.js';
 import { bars, grade } from './charts.js';
 import { h, show } from './dom.js';
-import { number, percent, pick, t } from './words.js';
+import { productPage } from './parts.js';
+import { current, number, percent, pick, t } from './words.js';
 
 const STATUSES = ['UNASSIGNED', 'REJECTED', 'ASSIGNED', 'APPROVED', 'DENIED'];
 const OPEN = ['UNASSIGNED', 'REJECTED', 'ASSIGNED'];
@@ -15,7 +17,23 @@ function edges(band) {
   return { from, to, last: to >= 1 };
 }
 
-export async function start(main, { taxonomy }) {
+/** A field that leads to one product by its id, or to the list of those whose names have these words. */
+function finder(taxonomy, go) {
+  const field = h('input', { id: 'find', type: 'search', class: 'wide', maxlength: 200, required: true });
+  const find = async (event) => {
+    event.preventDefault();
+    const text = field.value.trim();
+    if (!text) return;
+    const found = await page(taxonomy, { assignmentStatus: 'ALL', productIds: ids([text]), size: 2 }).catch(() => ({ items: [] }));
+    if (found.items.length === 1) { go(productPage(taxonomy, found.items[0].assignmentUuid)); return; }
+    const either = current() === 'de' ? ['de', 'en'] : ['en', 'de'];
+    const criteria = [...either.map((languageKey) => ({ languageKey, productName: text, operation: 'OR' })), { productId: text }];
+    go(`#/table?${new URLSearchParams({ taxonomy, assignmentStatus: 'ALL', filterCriteria: JSON.stringify(criteria) })}`);
+  };
+  return h('form', { class: 'row find', role: 'search', onsubmit: find }, h('label', { for: 'find' }, t('findProduct'), ' ', field), h('button', { type: 'submit' }, t('find')));
+}
+
+export async function start(main, { taxonomy, go }) {
   show(main, h('p', { class: 'hint' }, t('loading')));
   const counts = (by, filter) => get(`/assignments/${taxonomy}/counts`, { by, ...filter }).then((answer) => answer.items);
   const [statuses, chapters, bands, changed, classes] = await Promise.all([
@@ -46,7 +64,9 @@ export async function start(main, { taxonomy }) {
       figure(count('APPROVED'), t('decided'), '#/table?assignmentStatus=APPROVED'), figure(sum(statuses), t('products'), '#/table?assignmentStatus=ALL')),
     h('p', { class: 'actions' },
       h('a', { class: 'button primary', href: '#/queue?sort=confidence' }, t('leastSure')),
-      h('a', { class: 'button', href: '#/queue?sort=impact' }, t('mostImpact'))),
+      h('a', { class: 'button', href: '#/queue?sort=impact' }, t('mostImpact')),
+      h('a', { class: 'button', href: '#/table?assignmentStatus=ASSIGNED,REJECTED&strategy=DESCRIPTION,CUSTOMS-CODE&sort=confidence' }, t('leastSureList'))),
+    finder(taxonomy, go),
     h('div', { class: 'charts' },
       h('div', { class: 'stack' }, bars(t('openByStatus'), byStatus, t('nothing')), bars(t('byConfidence'), byBand, t('nothing'))),
       bars(t('byChapter'), byChapter, t('nothing'))));
