@@ -146,6 +146,8 @@ async fn a_mistake_is_taken_back_at_once_and_days_later() {
         browser.sees("Undone").await;
         assert_eq!(state(&desk.assignment(&product).await), state(&before));
         person.end(1);
+        let back = format!("return document.querySelector('.about small').innerText === {}", json!(product));
+        browser.wait(&back).await;
         // Somebody who comes later has nothing in hand but the product.
         browser.keys("r").await;
         browser.wait("return document.querySelector('#decided').innerText.startsWith('1')").await;
@@ -158,7 +160,8 @@ async fn a_mistake_is_taken_back_at_once_and_days_later() {
         bert.sees("History").await;
         person.press("Take back").await;
         bert.sees("Undone").await;
-        assert_eq!(state(&desk.assignment(&product).await), state(&before));
+        let after = desk.assignment(&product).await;
+        assert_eq!(state(&after), state(&before), "{}", after["events"]);
         person.end(2);
     })
     .await;
@@ -186,6 +189,7 @@ async fn a_list_is_handed_to_a_colleague_by_its_link() {
         let bert = desk.browser(&token, "de", 1280).await;
         bert.press("Abmelden").await;
         bert.wait("return document.querySelector('#token')").await;
+        bert.open("about:blank").await;
         bert.open(&link).await;
         person.browser = bert.clone();
         person.fill("#token", &format!("{token}{ENTER}")).await;

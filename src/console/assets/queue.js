@@ -233,9 +233,11 @@ export async function queue(main, { taxonomy, parameters }) {
   async function changed(change) {
     const one = items.find((known) => key(known) === key(change));
     if (!one || decided.has(key(one)) || change.version <= version(one)) return;
-    const shown = one === item();
     await reload(one);
+    // The reviewer has gone on meanwhile, perhaps to this very one.
     const place = placeOf(one);
+    if (place < 0 || decided.has(key(one))) return;
+    const shown = place === at;
     const byPerson = items[place].strategy === 'MANUAL' && !items[place].reviewNeeded;
     if (byPerson && shown) {
       decided.set(key(one), t(items[place].assignmentStatus));
