@@ -197,6 +197,48 @@ async fn the_start_page_is_light() {
 }
 
 #[tokio::test]
+async fn a_file_is_checked_then_stored_and_its_report_names_bad_lines() {
+    at_a_desk(|desk| async move {
+        let browser = desk.anna().await;
+        let folder = tempfile::tempdir().expect("a directory");
+        let file = folder.path().join("products.csv");
+        let text = "Artikelnummer;de:productName;taricCode;Regal\n\
+                    F-1;Herren T-Shirt Baumwolle;;A7\nF-2;Kaffeebohnen;0901 21 00;A8\nF-3;Glas;12x;B1\n;ohne Nummer;;B2\n";
+        std::fs::write(&file, text).expect("a file");
+        show(&browser, "#/upload").await;
+        browser.fill("#file", file.to_str().expect("a path")).await;
+        browser.click("summary").await;
+        browser.fill("#columns", "Artikelnummer=productId\nRegal=").await;
+        browser.click("[name=dry]").await;
+        browser.press("Send").await;
+        browser.sees("The file was checked and nothing stored.").await;
+        let figure = |name: &str| format!("return document.querySelector('#import-{name}').innerText");
+        assert_eq!(browser.run(&figure("created"), json!([])).await, "2");
+        assert_eq!(desk.get("/products/global").await["items"], json!([]));
+        let axe = axe();
+        let found = violations(&browser, &axe).await;
+        assert!(found.is_empty(), "{found:#?}");
+        browser.click("[name=dry]").await;
+        browser.press("Send").await;
+        browser.sees("The file is stored.").await;
+        assert_eq!(browser.run(&figure("refused"), json!([])).await, "2");
+        let lines = "return [...document.querySelectorAll('#faults tbody th')].map((one) => one.innerText).join(' ')";
+        assert_eq!(browser.run(lines, json!([])).await, "4 5");
+        let stored = desk.get("/products/global/F-2").await;
+        assert_eq!(stored["productDetails"]["customsCodes"]["taricCode"], "0901 21 00");
+        // The same again changes nothing; what is no file of products is told so.
+        browser.press("Send").await;
+        browser.wait("return document.querySelector('#import-unchanged')?.innerText === '2'").await;
+        let picture = folder.path().join("picture.csv");
+        std::fs::write(&picture, b"\x89PNG\r\n\x1a\n").expect("a file");
+        browser.fill("#file", picture.to_str().expect("a path")).await;
+        browser.press("Send").await;
+        browser.sees("It stopped before the end").await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn tokens_are_listed_by_their_ids_to_those_who_administer() {
     at_a_desk(|desk| async move {
         let token = desk.token_of("bert", "EDIT").await;

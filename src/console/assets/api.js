@@ -57,6 +57,22 @@ export async function call(method, path, { parameters, body, signal, type, key }
   return answer;
 }
 
+/** Sends a file and hands over each line of JSON of the answer as it comes. It takes as long as it takes; `signal` ends it. */
+export async function lines(path, { parameters, body, signal, onLine }) {
+  const headers = { 'X-Console': '1', Accept: 'application/x-ndjson', 'Content-Type': 'application/octet-stream' };
+  const response = await fetch(BASE + path + query(parameters), { method: 'POST', headers, body, signal, credentials: 'same-origin', redirect: 'error' });
+  if (response.status === 401) signedOut();
+  if (!response.ok) throw new Refused(response.status, await response.json().catch(() => undefined));
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = '';
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    const whole = (rest + part.value).split('\n');
+    rest = whole.pop();
+    for (const line of whole) if (line.trim()) onLine(JSON.parse(line));
+  }
+  if (rest.trim()) onLine(JSON.parse(rest));
+}
+
 export const get = (path, parameters, options) => call('GET', path, { parameters, ...options });
 export const post = (path, body, options) => call('POST', path, { body, ...options });
 
