@@ -1,6 +1,6 @@
 //! The rooms of the library import each other in one direction only, and the tree stays clean.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -124,4 +124,124 @@ fn the_domain_is_pure() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Rooms in which files still import each other in a circle.
+const CIRCLES: [&str; 2] = ["classify", "http"];
+
+/// The module that a file is, such as `store::products::write`.
+fn module_of(file: &Path) -> String {
+    let inside = file.strip_prefix("src").expect("a file below src").with_extension("");
+    let parts: Vec<_> = inside.iter().map(|part| part.to_string_lossy()).filter(|part| part != "mod").collect();
+    parts.join("::")
+}
+
+/// The paths of a tree such as `a::{b, c::{d, e}}`.
+fn paths_of(tree: &str) -> Vec<String> {
+    let Some((before, inside)) = tree.split_once('{') else { return vec![tree.to_owned()] };
+    let inside = inside.strip_suffix('}').unwrap_or(inside);
+    let (mut paths, mut depth, mut branch) = (Vec::new(), 0, String::new());
+    for letter in inside.chars().chain([',']) {
+        depth += i32::from(letter == '{') - i32::from(letter == '}');
+        if letter == ',' && depth == 0 {
+            paths.extend(paths_of(&branch).into_iter().map(|path| format!("{before}{path}")));
+            branch.clear();
+        } else {
+            branch.push(letter);
+        }
+    }
+    paths
+}
+
+/// What a file imports, as it writes it: in `use`, and by paths from the root or from above.
+fn imports(text: &str) -> Vec<String> {
+    let text: String = code(text).flat_map(|(_, line)| [line, "\n"]).collect();
+    let mut found = Vec::new();
+    for statement in text.split(';') {
+        let line = statement.trim_start().rsplit("\n\n").next().unwrap_or_default().trim();
+        if let Some((start, tree)) = line.split_once("use ")
+            && (start.is_empty() || start.starts_with("pub"))
+        {
+            let whole: String = tree.split_whitespace().take_while(|word| *word != "as").collect();
+            found.extend(paths_of(&whole));
+        }
+    }
+    for start in ["crate::", "super::"] {
+        for (at, _) in text.match_indices(start) {
+            found.push(text[at..].chars().take_while(|c| c.is_alphanumeric() || "_:".contains(*c)).collect());
+        }
+    }
+    found
+}
+
+/// The file that a path leads to from a module, if any of these.
+fn target(from: &str, path: &str, modules: &BTreeMap<String, String>) -> Option<String> {
+    let mut place: Vec<&str> = from.split("::").collect();
+    let mut parts: Vec<&str> = path.split("::").filter(|part| !part.is_empty()).collect();
+    if parts.first() == Some(&"crate") {
+        (place, parts) = (Vec::new(), parts.split_off(1));
+    }
+    while parts.first() == Some(&"super") {
+        place.pop();
+        parts.remove(0);
+    }
+    parts.retain(|part| *part != "self");
+    place.extend(parts);
+    while !place.is_empty() {
+        let module = place.join("::");
+        if modules.contains_key(&module) {
+            return Some(module);
+        }
+        place.pop();
+    }
+    None
+}
+
+#[test]
+fn files_do_not_import_each_other_in_a_circle() {
+    let mut wrong = Vec::new();
+    // The rooms import in one direction, so that a circle lies within one.
+    for (room, files) in rooms().into_iter().filter(|(room, _)| !CIRCLES.contains(&room.as_str())) {
+        let modules: BTreeMap<String, String> =
+            files.into_iter().map(|(file, text)| (module_of(&file), text)).collect();
+        let lies_in = |one: &str, other: &str| one.starts_with(&format!("{other}::"));
+        let mut left: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (module, text) in &modules {
+            let targets = imports(text).into_iter().filter_map(|path| target(module, &path, &modules));
+            // What lies in a file's own folder is a part of it.
+            let beside = targets.filter(|other| other != module && !lies_in(other, module) && !lies_in(module, other));
+            left.insert(module.clone(), beside.collect());
+        }
+        // What imports nothing that is left, or is imported by nothing that is left, is in no circle.
+        loop {
+            let imported: BTreeSet<String> = left.values().flatten().cloned().collect();
+            let before = left.len();
+            let names: BTreeSet<String> = left.keys().cloned().collect();
+            left.retain(|module, targets| imported.contains(module) && !targets.is_disjoint(&names));
+            if left.len() == before {
+                break;
+            }
+        }
+        if !left.is_empty() {
+            wrong.push(format!("{room}: {left:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Lines of a file.
+const MAX_LINES: usize = 400;
+/// Files that are still longer.
+const LONG: [&str; 4] =
+    ["src/app/settings.rs", "src/http/openapi/inputs.rs", "src/http/products.rs", "src/store/memory.rs"];
+
+#[test]
+fn files_are_short_enough_to_be_read() {
+    let files = rooms().into_values().flatten();
+    let long: Vec<String> = files
+        .filter(|(_, text)| text.lines().count() > MAX_LINES)
+        .map(|(file, text)| format!("{}: {}", file.display(), text.lines().count()))
+        .filter(|told| !LONG.iter().any(|known| told.starts_with(known)))
+        .collect();
+    assert!(long.is_empty(), "{}", long.join("\n"));
 }

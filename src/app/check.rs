@@ -6,7 +6,7 @@ use anyhow::Context;
 
 use crate::app::database::{Database, check_url};
 use crate::app::logging;
-use crate::app::serve::load_engine;
+use crate::app::models::load_engine;
 use crate::app::settings::{DatabaseSettings, ServeSettings};
 use crate::pictures::PictureStore;
 use crate::search;

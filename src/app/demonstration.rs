@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::app::accounts::new_token;
 use crate::app::database::Database;
-use crate::app::serve::load_reference;
+use crate::app::models::load_reference;
 use crate::app::settings::ServeSettings;
 use crate::decision::Engine;
 use crate::demo;

@@ -11,7 +11,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::serve::{load_reference, load_reference_as_of};
+use crate::app::models::{load_reference, load_reference_as_of};
 use crate::app::settings::ModelSettings;
 use crate::decision::Engine;
 

@@ -1,12 +1,10 @@
 //! The service: starts what it needs, serves, and stops in order.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
-use chrono::{NaiveDate, Utc};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -15,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::accounts::new_token;
 use crate::app::database::Database;
-use crate::app::settings::{ModelSettings, ServeSettings};
+use crate::app::models::load_engine;
+use crate::app::settings::ServeSettings;
 use crate::app::{demonstration, first_token, logging, memory, reload};
-use crate::decision::Engine;
 use crate::embedded_postgres::DataDirLock;
 use crate::exchange::Spool;
 use crate::http::serve::{ServeLimits, serve};
@@ -26,7 +24,6 @@ use crate::http::{
 };
 use crate::jobs;
 use crate::pictures::{Inspector, PictureStore};
-use crate::reference::Reference;
 use crate::search;
 use crate::store::pulse::Pulse;
 use crate::webhooks;
@@ -35,8 +32,6 @@ use crate::webhooks;
 const FIRST_ACCOUNT: &str = "demo";
 /// Where files lie while they come in, in the data directory.
 const SPOOL: &str = "spool";
-/// The model's file in the models directory.
-const MODEL_FILE: &str = "classifier.bin";
 /// Bounds of the latency histogram, in seconds.
 const LATENCY_BOUNDS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.0, 10.0];
 
@@ -201,45 +196,6 @@ async fn greet(database: &Database, public_url: &str, settings: &ServeSettings) 
          -d '{{\"taxonomy\":\"TARIC\",\"items\":[{{\"languageAttributes\":{{\"de\":{{\"productName\":\"Herren T-Shirt Baumwolle\"}}}}}}]}}'\n"
     );
     Ok(())
-}
-
-pub(super) fn load_engine(settings: &ModelSettings) -> anyhow::Result<Engine> {
-    let model = models_dir(settings)?.join(MODEL_FILE);
-    let reference = load_reference(settings)?;
-    Engine::load(&model, Arc::new(reference)).with_context(|| format!("the model {}", model.display()))
-}
-
-/// Loads taxonomies and VAT rules, with the codes that are alive today.
-pub(super) fn load_reference(settings: &ModelSettings) -> anyhow::Result<Reference> {
-    load_reference_as_of(settings, Utc::now().date_naive())
-}
-
-/// Loads taxonomies and VAT rules, with the codes that are alive on a day.
-pub(super) fn load_reference_as_of(settings: &ModelSettings, day: NaiveDate) -> anyhow::Result<Reference> {
-    let facts = match &settings.taxonomy_dir {
-        Some(dir) => dir.clone(),
-        None => models_dir(settings)?,
-    };
-    Reference::load_as_of(&facts, day).with_context(|| format!("facts in {}", facts.display()))
-}
-
-fn models_dir(settings: &ModelSettings) -> anyhow::Result<PathBuf> {
-    match &settings.models_dir {
-        Some(dir) => Ok(dir.clone()),
-        None => find_models(),
-    }
-}
-
-/// `models` in the working directory, or beside the program, or beside the build directory that the program lies in.
-fn find_models() -> anyhow::Result<PathBuf> {
-    let program = std::env::current_exe().unwrap_or_default();
-    let beside = program.ancestors().skip(1).take(4).map(|dir| dir.join("models"));
-    let found = std::iter::once(PathBuf::from("models")).chain(beside).find(|dir| has_model(dir));
-    found.context("there is no directory models with classifier.bin here; name it with MODELS_DIR")
-}
-
-fn has_model(dir: &Path) -> bool {
-    dir.join(MODEL_FILE).is_file()
 }
 
 fn stop_on_signals(shutdown: CancellationToken) -> anyhow::Result<()> {

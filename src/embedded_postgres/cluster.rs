@@ -5,8 +5,8 @@ use std::path::Path;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::error::{StartError, file_error};
-use super::place::Place;
+use super::error::{StartError, end_of, file_error};
+use super::place::{Place, random_hex};
 use super::programs::Programs;
 
 /// The role and, since it is PostgreSQL's own, the database of the service.
@@ -70,11 +70,6 @@ pub(super) fn read_password(place: &Place) -> Result<String, StartError> {
     Ok(fs::read_to_string(&path).map_err(file_error("read", &path))?.trim_end().to_owned())
 }
 
-/// 128 random bits, written with 32 characters.
-pub(super) fn random_hex() -> String {
-    uuid::Uuid::new_v4().simple().to_string()
-}
-
 async fn initdb(place: &Place, programs: &Programs, directory: &Path) -> Result<(), StartError> {
     let mut command = place.command(&programs.initdb());
     command.arg("--pgdata").arg(directory).arg("--pwfile").arg(place.root().join("password")).args([
@@ -93,5 +88,5 @@ async fn initdb(place: &Place, programs: &Programs, directory: &Path) -> Result<
         return Ok(());
     }
     let said = [output.stdout, output.stderr].concat();
-    Err(StartError::Initdb { output: super::server::end_of(&said, OUTPUT_BYTES) })
+    Err(StartError::Initdb { output: end_of(&said, OUTPUT_BYTES) })
 }

@@ -92,3 +92,8 @@ pub(super) fn file_error(action: &'static str, path: &std::path::Path) -> impl F
     let path = path.to_path_buf();
     move |source| StartError::File { action, path, source }
 }
+
+/// The end of what a program said, in at most `bytes` bytes.
+pub(super) fn end_of(said: &[u8], bytes: usize) -> String {
+    String::from_utf8_lossy(&said[said.len().saturating_sub(bytes)..]).trim().to_owned()
+}

@@ -217,7 +217,7 @@ fn elsewhere(data_dir: &Path) -> Result<PathBuf, StartError> {
             );
         }
     }
-    let root = shelf.join(format!("{hash}-{}", &super::cluster::random_hex()[..8]));
+    let root = shelf.join(format!("{hash}-{}", &random_hex()[..8]));
     fs::write(pointer(data_dir), format!("{}\n", root.display())).map_err(file_error("write", &pointer(data_dir)))?;
     Ok(root)
 }
@@ -237,6 +237,11 @@ fn server_user(passwd: &str) -> Option<ServerUser> {
         })
     };
     SERVER_USERS.iter().find_map(named)
+}
+
+/// 128 random bits, written with 32 characters.
+pub(super) fn random_hex() -> String {
+    uuid::Uuid::new_v4().simple().to_string()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Child;
 
 use super::cluster::PORT;
-use super::error::{StartError, file_error};
+use super::error::{StartError, end_of, file_error};
 use super::pid_file::{self, PidFile};
 use super::place::Place;
 use super::programs::Programs;
@@ -114,11 +114,6 @@ pub(super) async fn stop(place: &Place) {
         }
     }
     tracing::error!("the private PostgreSQL could not be stopped");
-}
-
-/// The end of what a program said, in at most `bytes` bytes.
-pub(super) fn end_of(said: &[u8], bytes: usize) -> String {
-    String::from_utf8_lossy(&said[said.len().saturating_sub(bytes)..]).trim().to_owned()
 }
 
 /// The process that already serves `place`, once it is ready; none if there is none or it is about to end.

@@ -5,6 +5,7 @@ mod compact;
 mod lower;
 mod mapping;
 mod rebuild;
+mod standing;
 mod tokens;
 mod write;
 
@@ -25,8 +26,8 @@ use client::Request;
 
 pub use client::ElasticError;
 pub(crate) use client::pause;
-pub use rebuild::Standing;
-pub(crate) use rebuild::standing;
+pub use standing::Standing;
+pub(crate) use standing::standing;
 
 /// Most ids in one query; Elasticsearch refuses more than 65,536 terms.
 const MAX_IDS_PER_QUERY: usize = 50_000;

@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 use tokio::task::JoinSet;
 
 use crate::search::elasticsearch::client::{self, ElasticError, Request};
+use crate::search::elasticsearch::standing::{Standing, standing};
 use crate::search::elasticsearch::{Elasticsearch, mapping, write};
 use crate::search::{EngineError, Progress};
 use crate::store::search::{Change, IndexRecord, Outcome, StoredProduct};
@@ -27,30 +28,6 @@ const ROUND_PAUSE_MS: std::ops::Range<u64> = 200..600;
 const REMOVED_KEPT_MS: i64 = 24 * 60 * 60 * 1_000;
 /// Entries that are read or removed at once.
 const SWEEP_ENTRIES: usize = 5_000;
-
-/// What of an engine there is for a service of this version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// Complete and fed.
-    Ready,
-    /// Missing, or made by an earlier version.
-    Missing,
-    /// Made by a later version, whose services feed it.
-    Newer,
-}
-
-/// What a list of indices says about a family's.
-pub(crate) fn standing(indexes: &[IndexRecord], family: &str, version: i32) -> Standing {
-    let complete = |index: &&IndexRecord| index.family == family && !index.building;
-    let mut versions = indexes.iter().filter(complete).map(|index| index.mapping_version);
-    if versions.clone().any(|other| other > version) {
-        Standing::Newer
-    } else if versions.any(|other| other == version) {
-        Standing::Ready
-    } else {
-        Standing::Missing
-    }
-}
 
 impl Elasticsearch {
     /// What there is of the index, by the database and by Elasticsearch itself.
@@ -383,29 +360,6 @@ mod tests {
         }
         for bad in [400, 403, 429, 503] {
             assert!(super::refused(&answer(bad)).is_err(), "{bad}");
-        }
-    }
-
-    #[test]
-    fn a_service_feeds_what_its_own_version_made() {
-        let index = |family: &str, mapping_version, building| IndexRecord {
-            name: "n".to_owned(),
-            family: family.to_owned(),
-            mapping_version,
-            building,
-            stale: false,
-            built_to: None,
-        };
-        for (indexes, expected) in [
-            (vec![], Standing::Missing),
-            (vec![index("a", 2, false)], Standing::Ready),
-            (vec![index("a", 2, true)], Standing::Missing),
-            (vec![index("b", 2, false)], Standing::Missing),
-            (vec![index("a", 1, false)], Standing::Missing),
-            (vec![index("a", 3, false)], Standing::Newer),
-            (vec![index("a", 3, true), index("a", 2, false)], Standing::Ready),
-        ] {
-            assert_eq!(standing(&indexes, "a", 2), expected, "{indexes:?}");
         }
     }
 }

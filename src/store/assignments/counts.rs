@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use crate::domain::{Fault, Taxonomy};
-use crate::store::assignments::kept::count_query;
+use crate::store::assignments::kept::{MAX_GROUPS, count_query};
 use crate::store::assignments::{AssignmentFilter, SelectionError};
 use crate::store::search::refused;
 use crate::store::{Store, StoreError};
 
-/// Most groups of one answer.
-pub const MAX_GROUPS: usize = 10_000;
 /// Bands of confidence: twentieths.
 pub const CONFIDENCE_BANDS: i64 = 20;
 /// Rows of changed counts that are added up at once.

@@ -9,11 +9,12 @@ use chrono::{DateTime, Days, NaiveTime, Utc};
 use sqlx::{Postgres, QueryBuilder};
 
 use crate::domain::Taxonomy;
-use crate::store::assignments::counts::MAX_GROUPS;
 use crate::store::assignments::sureness::{HUNDREDTHS, hundredth, span};
 use crate::store::assignments::{AssignmentFilter, CountBy};
 use crate::store::journal::stored_taxonomy;
 
+/// Most groups of one answer.
+pub const MAX_GROUPS: usize = 10_000;
 /// Digits of a chapter and of a heading, to which counts are kept.
 const CHAPTER_DIGITS: usize = 2;
 const HEADING_DIGITS: usize = 4;

@@ -26,9 +26,10 @@ use crate::store::{Store, StoreError, Tx};
 
 pub use act::{Acted, ActionItem, ActionRequest, OnConflict, Refusal};
 pub use bulk::{ActionProgress, BATCH_ASSIGNMENTS, BulkAction, LeftItem, MAX_SELECTED, Selected};
-pub use counts::{CONFIDENCE_BANDS, CountBy, Group, MAX_GROUPS};
+pub use counts::{CONFIDENCE_BANDS, CountBy, Group};
 pub use embed::ReviewedProduct;
 pub use filter::AssignmentFilter;
+pub use kept::MAX_GROUPS;
 pub(super) use labelling::{lock_carriers, relabel};
 pub use list::{AssignmentKey, AssignmentOrder, ListRequest, SelectionError};
 

@@ -4,6 +4,7 @@ mod batch;
 mod change;
 mod create;
 mod merge;
+mod replace;
 mod write;
 
 use chrono::{DateTime, Utc};
@@ -20,8 +21,8 @@ use crate::store::search::Found;
 use crate::store::{Store, StoreError};
 
 pub use batch::{Deletion, Fate, Update};
-pub use change::Replaced;
 pub use merge::{Merged, Patched};
+pub use replace::Replaced;
 pub use write::{Asked, NewProduct};
 
 /// Most bytes of details on a page, which holds at least one product however large.
