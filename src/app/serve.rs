@@ -35,6 +35,9 @@ const SPOOL: &str = "spool";
 /// Bounds of the latency histogram, in seconds.
 const LATENCY_BOUNDS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.0, 10.0];
 
+/// Jobs of auto-assignment at one time: while the database stores the results of one, the other decides.
+const ASSIGNERS: usize = 2;
+
 /// What happens once the service is ready.
 pub(super) enum Then {
     /// Nothing but serving.
@@ -153,8 +156,10 @@ fn start_jobs(state: &AppState, shutdown: &CancellationToken) -> JoinSet<()> {
     running.spawn(memory::give_back(shutdown.clone()));
     running.spawn(state.database.clone().keep(Pulse::of(&state.store), shutdown.clone()));
     running.spawn(keep_metrics(state.metrics.clone(), shutdown.clone()));
-    let wake = state.wake.auto_assignment.clone();
-    running.spawn(jobs::auto_assignment::run(state.store.clone(), state.engine.clone(), wake, shutdown.clone()));
+    for _ in 0..ASSIGNERS {
+        let wake = state.wake.auto_assignment.clone();
+        running.spawn(jobs::auto_assignment::run(state.store.clone(), state.engine.clone(), wake, shutdown.clone()));
+    }
     let wake = state.wake.projection.clone();
     running.spawn(jobs::projection::run(state.store.clone(), state.search.clone(), wake, shutdown.clone()));
     running.spawn(jobs::sampling::run(state.store.clone(), shutdown.clone()));

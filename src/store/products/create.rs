@@ -21,7 +21,8 @@ use crate::store::{Store, StoreError, attributes, quota, tx, with_retries};
 pub(super) const ENTRIES_OF_CREATION: usize = 4;
 
 /// Everything about new products in one statement, so that storing one takes one round trip, and no row is looked up
-/// that was made a moment ago.
+/// that was made a moment ago. Assignments come by taxonomy, as most of their indices have them: neighbours in the
+/// statement are then neighbours there.
 ///
 /// The parameters: account, shop, user; ids, details, sizes, extras, and the identities of the three assignments, by
 /// product; the applications asked for; the checks to count, 0 where they are counted elsewhere; over how many rows
@@ -47,6 +48,7 @@ const INSERT: &str = "
         select uuid, $1::bigint, product_key, taxonomy, product_id, $2::bigint, 'PENDING'
         from made cross join lateral (values (taric, 0::smallint), (tares, 1::smallint), (ukgt, 2::smallint))
              as slot (uuid, taxonomy)
+        order by taxonomy, product_key
     ), queued as (
         insert into auto_queue (account_id, product_key) select $1::bigint, product_key from made order by ordinal
     ), announced as (
