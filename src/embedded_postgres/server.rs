@@ -20,6 +20,8 @@ use super::programs::Programs;
 const READY_LIMIT: Duration = Duration::from_secs(120);
 /// How long the processes of a killed server may take to notice and end; until then no new one can start.
 const ORPHANS_LIMIT: Duration = Duration::from_secs(10);
+/// How long of that they are left to do so by themselves.
+const ORPHANS_GRACE: Duration = Duration::from_secs(1);
 /// How long a server may take for each of the three ever ruder ways to stop it.
 const STOP_LIMIT: Duration = Duration::from_secs(20);
 /// How often a state that nobody announces is looked at.
@@ -71,6 +73,9 @@ impl Server {
                 Err(StartError::Ended { log })
                     if log.contains("pre-existing shared memory block") && started.elapsed() < ORPHANS_LIMIT =>
                 {
+                    if started.elapsed() > ORPHANS_GRACE {
+                        end_orphans(&place.cluster());
+                    }
                     tokio::time::sleep(PAUSE * 10).await;
                 }
                 outcome => return outcome.map(Server::Child),
@@ -114,6 +119,23 @@ pub(super) async fn stop(place: &Place) {
         }
     }
     tracing::error!("the private PostgreSQL could not be stopped");
+}
+
+/// Ends what a server left behind that is dead itself: one of its processes that waits for a lock of another, dead one
+/// waits for ever, and keeps every new server from starting. None of them can write any more what is acknowledged.
+///
+/// They are known by the directory in which they work; where the system does not tell that, none is found.
+fn end_orphans(cluster: &Path) {
+    let Ok(cluster) = cluster.canonicalize() else { return };
+    let pids = fs::read_dir("/proc").into_iter().flatten();
+    let pids = pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    let works_there = |pid: &i32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|directory| directory == cluster);
+    for pid in pids.filter(works_there).filter_map(Pid::from_raw) {
+        tracing::warn!(pid = pid.as_raw_nonzero().get(), "ending a process of a private PostgreSQL that died");
+        if let Err(error) = kill_process(pid, Signal::KILL) {
+            tracing::warn!(%error, "it cannot be ended");
+        }
+    }
 }
 
 /// The process that already serves `place`, once it is ready; none if there is none or it is about to end.

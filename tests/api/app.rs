@@ -55,7 +55,8 @@ pub(crate) struct App {
     /// Cancelled when the service stops.
     pub(crate) stopping: CancellationToken,
     router: Router,
-    database: TestDatabase,
+    url: String,
+    _database: Option<TestDatabase>,
     _files: tempfile::TempDir,
 }
 
@@ -104,9 +105,26 @@ impl App {
         App::with_all(Plan::Unlimited, AdmissionSettings::default(), &webhooks).await
     }
 
+    /// A service on a migrated database that is somebody else's.
+    pub(crate) async fn on(url: &str) -> App {
+        let webhooks = WebhookSettings { webhooks_allow_private: true };
+        App::made(url, None, Plan::Unlimited, AdmissionSettings::default(), &webhooks).await
+    }
+
     async fn with_all(plan: Plan, admission: AdmissionSettings, webhooks: &WebhookSettings) -> App {
         let database = database().await;
-        let store = Store::connect(&database.url).await.expect("a connection");
+        let url = database.url.clone();
+        App::made(&url, Some(database), plan, admission, webhooks).await
+    }
+
+    async fn made(
+        url: &str,
+        database: Option<TestDatabase>,
+        plan: Plan,
+        admission: AdmissionSettings,
+        webhooks: &WebhookSettings,
+    ) -> App {
+        let store = Store::connect(url).await.expect("a connection");
         let files = tempfile::tempdir().expect("a directory");
         let arguments = Arguments::try_parse_from(["test"]).expect("settings");
         let settings = arguments.search;
@@ -140,15 +158,16 @@ impl App {
         };
         store.create_account("shop", plan).await.expect("an account");
         let router = router(state);
+        let (url, token) = (url.to_owned(), String::new());
         let mut app =
-            App { store, engine, search, token: String::new(), watch, stopping, router, database, _files: files };
+            App { store, engine, search, token, watch, stopping, router, url, _database: database, _files: files };
         app.token = app.token("shop", "anna", Level::Admin).await;
         app
     }
 
     /// Where its database is, for programs.
     pub(crate) fn database_url(&self) -> &str {
-        &self.database.url
+        &self.url
     }
 
     /// A new token.

@@ -24,6 +24,7 @@ mod labels;
 mod lists;
 mod memory;
 mod operators;
+mod outage;
 mod parked;
 mod pictures;
 mod plans;

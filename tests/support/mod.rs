@@ -8,7 +8,9 @@
 
 mod database;
 mod elasticsearch;
+mod outage;
 mod watchdog;
 
 pub(crate) use database::{TestDatabase, database, empty_database};
 pub(crate) use elasticsearch::elasticsearch;
+pub(crate) use outage::OwnServer;

@@ -15,14 +15,32 @@ kill -KILL "-$group" 2>/dev/null
 rm -rf "$directory"
 "#;
 
+/// As above, for a PostgreSQL that is killed and started again meanwhile: the one that runs at the end is found by its
+/// pid file.
+const SCRIPT_OF_DIRECTORY: &str = r#"
+owner=$1 directory=$2
+while kill -0 "$owner" 2>/dev/null && [ -d "$directory" ]; do sleep 0.3; done
+server=$(head -n 1 "$directory/postgres/cluster/postmaster.pid" 2>/dev/null)
+[ -n "$server" ] && kill -CONT "$server" && kill -QUIT "$server"
+rm -rf "$directory"
+"#;
+
+/// Sees to it that the private PostgreSQL of `directory` ends once process `owner` has ended, and that the directory goes.
+pub(super) fn watch_directory(owner: u32, directory: &Path) -> io::Result<()> {
+    spawn(SCRIPT_OF_DIRECTORY, &[owner.to_string()], directory)
+}
+
 /// Sees to it that the process group `group` gets `signal` and `directory` is removed once process `owner` has ended.
 pub(super) fn watch(owner: u32, signal: &str, group: u32, directory: &Path) -> io::Result<()> {
-    let ids = [owner.to_string(), signal.to_owned(), group.to_string()];
+    spawn(SCRIPT, &[owner.to_string(), signal.to_owned(), group.to_string()], directory)
+}
+
+fn spawn(script: &str, arguments: &[String], directory: &Path) -> io::Result<()> {
     // A process group of its own, so that the interrupt key ends the tests and not their watchdog, and no inherited
     // output, so that nobody who reads the tests' output waits for it.
     Command::new("sh")
-        .args(["-c", SCRIPT, "watchdog"])
-        .args(ids)
+        .args(["-c", script, "watchdog"])
+        .args(arguments)
         .arg(directory)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
