@@ -23,6 +23,7 @@ mod idempotency;
 mod labels;
 mod lists;
 mod memory;
+mod model;
 mod operators;
 mod outage;
 mod parked;
