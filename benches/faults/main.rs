@@ -3,9 +3,14 @@
 //! `BASE_URL=http://127.0.0.1:8080 TOKEN=… PID=… cargo bench --bench faults [-- NAME…]`, with an EDIT token of an account
 //! that holds nothing else, and the process id of the service on the same machine. It ends with a table: how the attack
 //! was answered, the slowest answer of `/health/live` and of an ordinary request meanwhile, the memory of the service at
-//! its greatest and 20 s later. Needs as many open files as the largest attack has connections.
+//! its greatest and 20 s later.
+//!
+//! `cargo bench --bench faults -- outages` starts services of its own and takes away what they stand on: they are killed,
+//! their database is killed, frozen, without connections and, where the right to mount is there, without room. That takes
+//! about five minutes and ends with a table of what was answered, how long it took to heal, and what was lost.
 
 mod attacks;
+mod outages;
 mod probe;
 
 use std::time::Duration;
@@ -18,6 +23,10 @@ const REST: Duration = Duration::from_secs(20);
 #[tokio::main]
 async fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    raise_open_files();
+    if wanted.iter().any(|name| name == "outages") {
+        return outages::all().await;
+    }
     let service = Service::from_environment();
     service.fill().await;
     let before = service.resident_mib();
@@ -45,4 +54,13 @@ async fn main() {
         table.push(row);
     }
     println!("\n{}", table.join("\n"));
+}
+
+/// Raises the limit of open files as far as the system allows: an attack has thousands of connections.
+fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
+        println!("the limit of open files cannot be raised: {error}");
+    }
 }

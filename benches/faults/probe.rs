@@ -103,8 +103,9 @@ impl Probe {
             let (service, stop) = (service.clone(), stop.clone());
             tokio::spawn(async move {
                 let mut slowest = Duration::ZERO;
+                // Each question on a connection of its own, as new clients come.
+                let client = Client::builder().timeout(GIVE_UP).pool_max_idle_per_host(0).build().expect("a client");
                 while !stop.load(Ordering::Relaxed) {
-                    let client = Client::builder().timeout(GIVE_UP).build().expect("a client");
                     let began = Instant::now();
                     let answer = client.get(format!("{}{path}", service.base)).bearer_auth(&service.token).send().await;
                     let taken = if answer.is_ok() { began.elapsed() } else { GIVE_UP };

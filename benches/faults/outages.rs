@@ -1,0 +1,339 @@
+//! Faults of what the service stands on: itself killed, its database killed, frozen, out of connections, out of room.
+//! For each it is counted what clients were answered, how long they waited, and whether anything acknowledged is lost.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use std::{fs, io};
+
+use reqwest::Client;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
+use tokio::sync::Mutex;
+use vat_classification::embedded_postgres::running_url;
+
+const BASE_PATH: &str = "/api/vat-classification/v1";
+/// Longer than any answer may take.
+const GIVE_UP: Duration = Duration::from_secs(30);
+/// Clients that write, and products of each of their requests.
+const WRITERS: (usize, usize) = (6, 50);
+/// How often the service and its database are killed.
+const KILLS: (usize, usize) = (20, 8);
+/// How long the database is frozen, and how long it has no connection to give.
+const AWAY: Duration = Duration::from_secs(20);
+/// Bytes of the file system that fills up, and of the same once there is room, as `mount` takes them.
+const ROOM: (&str, &str) = ("size=190m", "size=1g");
+/// How long is written to the one that fills up.
+const FILLING: Duration = Duration::from_secs(90);
+
+/// A service with a private database in a directory of its own.
+struct Service {
+    client: Client,
+    directory: PathBuf,
+    base: String,
+    child: Child,
+}
+
+/// What clients saw.
+#[derive(Default)]
+struct Seen {
+    statuses: BTreeMap<u16, usize>,
+    slowest: Duration,
+    /// Products of batches that were acknowledged, and of those that were not.
+    acknowledged: BTreeSet<String>,
+    unclear: BTreeSet<String>,
+}
+
+impl Service {
+    async fn start(directory: &Path) -> Service {
+        let port =
+            std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+        let child = Service::spawn(directory, port);
+        let client = Client::builder().timeout(GIVE_UP).build().expect("a client");
+        let service =
+            Service { client, directory: directory.to_owned(), base: format!("http://127.0.0.1:{port}"), child };
+        service.ready().await;
+        service
+    }
+
+    fn spawn(directory: &Path, port: u16) -> Child {
+        Command::new(env!("CARGO_BIN_EXE_vat-classification"))
+            .arg("serve")
+            .env("DATA_DIR", directory)
+            .env("FIRST_TOKEN_FILE", directory.join("token"))
+            .env("BIND_ADDR", format!("127.0.0.1:{port}"))
+            .env_remove("DATABASE_URL")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the service starts")
+    }
+
+    /// Starts it again after it was killed, and answers how long that took.
+    async fn again(&mut self) -> Duration {
+        let began = Instant::now();
+        let port = self.base.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
+        self.child = Service::spawn(&self.directory, port);
+        self.ready().await;
+        began.elapsed()
+    }
+
+    async fn ready(&self) {
+        let began = Instant::now();
+        loop {
+            let answer = self.client.get(format!("{}/health/ready", self.base)).send().await;
+            if answer.is_ok_and(|answer| answer.status() == 200) && self.directory.join("token").exists() {
+                return;
+            }
+            assert!(began.elapsed() < GIVE_UP, "the service is not ready");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn token(&self) -> String {
+        fs::read_to_string(self.directory.join("token")).expect("a token").trim().to_owned()
+    }
+
+    fn database_url(&self) -> String {
+        running_url(&self.directory).expect("a database")
+    }
+
+    fn kill(&mut self) {
+        // One that has ended by itself is as dead.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Sends a signal to every process of the database.
+    fn signal_database(&self, signal: Signal) {
+        let file = fs::read_to_string(self.directory.join("postgres/cluster/postmaster.pid")).expect("a pid file");
+        let first: i32 = file.lines().next().and_then(|line| line.parse().ok()).expect("a pid");
+        let started = |pid: &i32| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse::<i32>().ok());
+            parent == Some(first)
+        };
+        let pids = fs::read_dir("/proc").expect("processes");
+        let pids = pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(started);
+        // All are known before the first is dead: then they are nobody's.
+        let pids: Vec<i32> = pids.collect();
+        for pid in std::iter::once(first).chain(pids).filter_map(Pid::from_raw) {
+            let _ = kill_process(pid, signal);
+        }
+    }
+
+    /// Creates a batch of products whose ids say which batch they are of, and answers the status, 0 without an answer.
+    async fn create(&self, token: &str, batch: &str) -> u16 {
+        let product = |number: usize| (format!("{batch}.{number}"), json!({"productDetails": {}}));
+        let body = Value::Object((0..WRITERS.1).map(product).collect());
+        let request = self.client.post(format!("{}{BASE_PATH}/products/global", self.base)).bearer_auth(token);
+        request.json(&body).send().await.map_or(0, |answer| answer.status().as_u16())
+    }
+
+    /// Writes from several clients while `fault` goes on.
+    async fn under_load<T>(&self, name: &str, fault: impl Future<Output = T>) -> (Seen, T) {
+        let (stop, token) = (Arc::new(AtomicBool::new(false)), self.token());
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let writers = (0..WRITERS.0).map(|writer| {
+            let (stop, token, seen) = (stop.clone(), token.clone(), seen.clone());
+            async move {
+                let mut number = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let batch = format!("{name}-{writer}-{number}");
+                    number += 1;
+                    let began = Instant::now();
+                    let status = self.create(&token, &batch).await;
+                    let mut seen = seen.lock().await;
+                    *seen.statuses.entry(status).or_default() += 1;
+                    seen.slowest = seen.slowest.max(began.elapsed());
+                    if status == 201 {
+                        seen.acknowledged.insert(batch)
+                    } else {
+                        seen.unclear.insert(batch)
+                    };
+                    drop(seen);
+                    if status == 0 {
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                }
+            }
+        });
+        let fault = async {
+            let done = fault.await;
+            stop.store(true, Ordering::Relaxed);
+            done
+        };
+        let (done, _) = futures::future::join(fault, futures::future::join_all(writers)).await;
+        (std::mem::take(&mut *seen.lock().await), done)
+    }
+
+    /// How long it takes until a batch can be stored.
+    async fn healed(&self) -> Duration {
+        let (began, token) = (Instant::now(), self.token());
+        loop {
+            let batch = format!("healed-{}", uuid::Uuid::new_v4().simple());
+            if self.create(&token, &batch).await == 201 {
+                return began.elapsed();
+            }
+            assert!(began.elapsed() < 2 * GIVE_UP, "the service does not come to itself");
+        }
+    }
+
+    /// What is stored of batches: those that are lost though acknowledged, and those that are there in part.
+    async fn compare(&self, seen: &Seen) -> String {
+        let mut connection = PgConnection::connect(&self.database_url()).await.expect("a connection");
+        let stored: Vec<(String, i64)> = sqlx::query_as(
+            "select split_part(product_id, '.', 1), count(*) from products
+             where exists (select from assignments where assignments.product_key = products.product_key) group by 1",
+        )
+        .fetch_all(&mut connection)
+        .await
+        .expect("what is stored");
+        let stored: BTreeMap<String, i64> = stored.into_iter().collect();
+        let lost = seen.acknowledged.iter().filter(|batch| !stored.contains_key(*batch)).count();
+        let all = seen.acknowledged.iter().chain(&seen.unclear);
+        let partial = all.filter(|batch| stored.get(*batch).is_some_and(|count| *count != WRITERS.1 as i64)).count();
+        format!("{} acknowledged, {lost} lost, {partial} in part", seen.acknowledged.len())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        pid.map(|pid| kill_process(pid, Signal::TERM));
+        let _ = self.child.wait();
+    }
+}
+
+fn row(fault: &str, seen: &Seen, healed: Duration, kept: &str) -> String {
+    let statuses: Vec<String> = seen.statuses.iter().map(|(status, count)| format!("{count} x {status}")).collect();
+    format!(
+        "| {fault:<38} | {:<40} | {:>6.2} | {:>6.2} | {kept} |",
+        statuses.join(", "),
+        seen.slowest.as_secs_f64(),
+        healed.as_secs_f64()
+    )
+}
+
+/// Throws every fault at services of their own, and prints a table.
+pub(crate) async fn all() {
+    let directory = PathBuf::from(format!("/tmp/vat-classification-faults-{}", std::process::id()));
+    let mut table = vec!["| fault | answers (0: none) | slowest s | healed s | what is stored |".to_owned()];
+    let mut tell = |row: String| {
+        println!("{row}");
+        table.push(row);
+    };
+    let mut service = Service::start(&directory).await;
+    let mut restarts = Vec::new();
+    for round in 0..KILLS.0 {
+        let name = format!("service{round}");
+        let pause = Duration::from_millis(300 + 61 * round as u64);
+        let pid = i32::try_from(service.child.id()).ok().and_then(Pid::from_raw).expect("a pid");
+        let (seen, ()) = service
+            .under_load(&name, async {
+                tokio::time::sleep(pause).await;
+                let _ = kill_process(pid, Signal::KILL);
+            })
+            .await;
+        service.kill();
+        restarts.push((seen, service.again().await));
+    }
+    let slowest = restarts.iter().map(|(_, took)| *took).max().unwrap_or_default();
+    let whole = restarts.into_iter().fold(Seen::default(), |whole, (seen, _)| whole.and(seen));
+    let kept = service.compare(&whole).await;
+    tell(row(&format!("service killed, {} times", KILLS.0), &whole, slowest, &kept));
+
+    let mut whole = Seen::default();
+    let mut slowest = Duration::ZERO;
+    for round in 0..KILLS.1 {
+        let kill = async {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            service.signal_database(Signal::KILL);
+            let began = Instant::now();
+            while running_url(&service.directory).is_none() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            began.elapsed()
+        };
+        let (seen, _) = service.under_load(&format!("database{round}"), kill).await;
+        slowest = slowest.max(service.healed().await);
+        whole = whole.and(seen);
+    }
+    let kept = service.compare(&whole).await;
+    tell(row(&format!("database killed, {} times", KILLS.1), &whole, slowest, &kept));
+
+    let freeze = async {
+        service.signal_database(Signal::STOP);
+        tokio::time::sleep(AWAY).await;
+        service.signal_database(Signal::CONT);
+    };
+    let (seen, ()) = service.under_load("frozen", freeze).await;
+    let healed = service.healed().await;
+    let kept = service.compare(&seen).await;
+    tell(row(&format!("database frozen for {} s", AWAY.as_secs()), &seen, healed, &kept));
+
+    let url = service.database_url();
+    let take = async {
+        let mut taken = Vec::new();
+        let began = Instant::now();
+        while began.elapsed() < AWAY {
+            match PgConnection::connect(&url).await {
+                Ok(connection) => taken.push(connection),
+                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+        taken.len()
+    };
+    let (seen, taken) = service.under_load("connections", take).await;
+    let healed = service.healed().await;
+    let kept = service.compare(&seen).await;
+    tell(row(&format!("all connections taken ({taken})"), &seen, healed, &kept));
+    drop(service);
+    let _ = fs::remove_dir_all(&directory);
+    match full(&directory).await {
+        Ok(row) => tell(row),
+        Err(error) => println!("no file system could be filled, which needs the right to mount one: {error}"),
+    }
+    println!("\n{}", table.join("\n"));
+}
+
+/// A database on a file system that fills up.
+async fn full(directory: &Path) -> io::Result<String> {
+    fs::create_dir_all(directory)?;
+    let mount = |options: &str| {
+        let done = Command::new("mount").args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(directory).status()?;
+        if done.success() { Ok(()) } else { Err(io::Error::other("mount fails")) }
+    };
+    mount(ROOM.0)?;
+    let service = Service::start(directory).await;
+    let fill = async {
+        let began = Instant::now();
+        while began.elapsed() < FILLING {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    let (seen, ()) = service.under_load("full", fill).await;
+    mount(&format!("remount,{}", ROOM.1))?;
+    let healed = service.healed().await;
+    let kept = service.compare(&seen).await;
+    drop(service);
+    let _ = Command::new("umount").arg(directory).status();
+    let _ = fs::remove_dir_all(directory);
+    Ok(row("no room on the database's disk", &seen, healed, &kept))
+}
+
+impl Seen {
+    fn and(mut self, other: Seen) -> Seen {
+        for (status, count) in other.statuses {
+            *self.statuses.entry(status).or_default() += count;
+        }
+        self.slowest = self.slowest.max(other.slowest);
+        self.acknowledged.extend(other.acknowledged);
+        self.unclear.extend(other.unclear);
+        self
+    }
+}
