@@ -2,9 +2,9 @@
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{StreamExt, stream};
 use tokio::sync::mpsc;
 
 use crate::domain::{Fault, ShopId};
@@ -160,21 +160,33 @@ async fn store_rows(
     let (sender, parts) = mpsc::channel(PARTS_AHEAD);
     let most_rows = settings.most_rows;
     let reader = tokio::task::spawn_blocking(move || read(rows, most_rows, &sender));
-    let parts =
-        stream::unfold(
-            parts,
-            |mut parts: mpsc::Receiver<Part>| async move { parts.recv().await.map(|part| (part, parts)) },
-        );
+    // After a failure no further part is begun; those under way are seen to their end, since they may well be stored.
+    let failed = Arc::new(AtomicBool::new(false));
+    let parts = stream::unfold(
+        (parts, failed.clone()),
+        |(mut parts, failed): (mpsc::Receiver<Part>, Arc<AtomicBool>)| async move {
+            let part = if failed.load(Relaxed) { None } else { parts.recv().await };
+            part.map(|part| (part, (parts, failed)))
+        },
+    );
     let stored = parts.map(|part| async move {
         let patched: Vec<_> = part.rows.iter().map(|row| (row.product_id.as_str(), &row.patch)).collect();
         let merged = store.merge_products(caller, part.shop, &patched, settings.dry_run).await?;
         Ok::<_, StoreError>((part, merged))
     });
     let mut stored = std::pin::pin!(stored.buffered(PARTS_AT_ONCE));
-    while let Some((part, merged)) = stored.try_next().await? {
-        progress.rows.fetch_add((part.rows.len() + part.faults.len()) as u64, Relaxed);
-        tally.count(part, merged)?;
+    let mut outcome = Ok(());
+    while let Some(next) = stored.next().await {
+        let counted = next.map_err(ImportError::from).and_then(|(part, merged)| {
+            progress.rows.fetch_add((part.rows.len() + part.faults.len()) as u64, Relaxed);
+            Ok(tally.count(part, merged)?)
+        });
+        if counted.is_err() {
+            failed.store(true, Relaxed);
+            outcome = outcome.and(counted);
+        }
     }
+    outcome?;
     reader.await.map_err(|_| ImportError::Reader)??;
     Ok(())
 }

@@ -224,7 +224,9 @@ async fn a_long_file_is_stored_in_parts_and_all_of_it_and_a_limit_stops_it() {
     let caller = caller(&app, "trial").await;
     let stopped = import(&app.store, &caller, Cursor::new(file), &settings(&[], false), &Arc::default(), None).await;
     assert!(stopped.expect_err("stopped").to_string().contains("limit of 100 checks"));
-    // The parts before the one that would pass the limit are there, and nothing of that one.
+    // The parts before the one that would pass the limit are there, and nothing of that one; a small one that was under
+    // way with it may be.
     let stored = app.store.shops(caller.account).await.expect("shops");
-    assert_eq!(stored.iter().map(|(_, products)| *products).collect::<Vec<_>>(), [7, 1]);
+    let stored: Vec<i64> = stored.iter().map(|(_, products)| *products).collect();
+    assert!(stored == [7, 1] || stored == [7, 2], "{stored:?}");
 }
