@@ -61,7 +61,8 @@ impl Service {
     async fn queued(&self) -> f64 {
         let text = self.client.get(format!("{}/metrics", self.base)).send().await.expect("an answer");
         let text = text.text().await.expect("metrics");
-        let line = text.lines().find_map(|line| line.strip_prefix("auto_assignment_queue_products "));
+        let line =
+            text.lines().find_map(|line| line.strip_prefix("vat_classification_auto_assignment_queue_products "));
         line.and_then(|value| value.parse().ok()).unwrap_or(0.0)
     }
 }

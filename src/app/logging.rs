@@ -9,7 +9,7 @@ pub(super) fn start(settings: &LogSettings) -> anyhow::Result<()> {
     let builder = tracing_subscriber::fmt().with_env_filter(filter(settings)?).with_writer(std::io::stderr);
     match settings.log_format {
         LogFormat::Text => builder.with_ansi(false).init(),
-        LogFormat::Json => builder.json().init(),
+        LogFormat::Json => builder.json().with_span_list(false).init(),
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ mod demonstration;
 mod first_token;
 mod logging;
 mod memory;
+mod metrics;
 mod models;
 mod queue;
 mod reindex;

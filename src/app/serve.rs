@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
@@ -15,12 +14,12 @@ use crate::app::accounts::new_token;
 use crate::app::database::Database;
 use crate::app::models::load_engine;
 use crate::app::settings::ServeSettings;
-use crate::app::{demonstration, first_token, logging, memory, reload};
+use crate::app::{demonstration, first_token, logging, memory, metrics, reload};
 use crate::embedded_postgres::DataDirLock;
 use crate::exchange::Spool;
 use crate::http::serve::{ServeLimits, serve};
 use crate::http::{
-    Admission, AppState, BASE_PATH, DatabaseWatch, Links, Waiting, Wake, keep_metrics, operations, router,
+    Admission, AppState, BASE_PATH, DatabaseWatch, Links, Waiting, Wake, keep_metrics, operations, router, traces,
 };
 use crate::jobs;
 use crate::pictures::{Inspector, PictureStore};
@@ -32,8 +31,6 @@ use crate::webhooks;
 const FIRST_ACCOUNT: &str = "demo";
 /// Where files lie while they come in, in the data directory.
 const SPOOL: &str = "spool";
-/// Bounds of the latency histogram, in seconds.
-const LATENCY_BOUNDS: [f64; 10] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.0, 10.0];
 
 /// Jobs of auto-assignment at one time: while the database stores the results of one, the other decides.
 const ASSIGNERS: usize = 2;
@@ -70,9 +67,9 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
     let done = async {
         let engine = Arc::new(loading.await.context("loading the model")??);
         reload::keep_up_to_date(engine.clone(), settings.models.clone(), shutdown.clone())?;
-        let recorder = PrometheusBuilder::new()
-            .set_buckets_for_metric(Matcher::Full("http_request_seconds".to_owned()), &LATENCY_BOUNDS)?
-            .install_recorder()?;
+        let recorder = metrics::record()?;
+        let info = engine.model();
+        metrics::tell_build(info.version, info.corpus);
         let state = AppState {
             store: database.store.clone(),
             engine: engine.clone(),
@@ -91,6 +88,7 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
             metrics_apart: settings.metrics_addr.is_some(),
         };
         let mut jobs = start_jobs(&state, &shutdown);
+        jobs.spawn(traces::export(settings.traces.clone(), shutdown.clone()));
         if let Some(listener) = operations_listener {
             jobs.spawn_blocking({
                 let (state, shutdown) = (state.clone(), shutdown.clone());

@@ -11,6 +11,7 @@ use crate::domain::Precision;
 use crate::domain::access::{Level, Plan};
 use crate::http::AdmissionSettings;
 use crate::http::serve::ConnectionSettings;
+use crate::http::traces::TraceSettings;
 use crate::pictures::S3Settings;
 use crate::search;
 use crate::store;
@@ -195,6 +196,8 @@ pub(super) struct ServeSettings {
     pub admission: AdmissionSettings,
     #[command(flatten)]
     pub webhooks: WebhookSettings,
+    #[command(flatten)]
+    pub traces: TraceSettings,
     #[command(flatten)]
     pub log: LogSettings,
 }

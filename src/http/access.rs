@@ -17,6 +17,7 @@ use crate::http::admission::{Standing, Tab};
 use crate::http::console::session_token;
 use crate::http::error::ApiError;
 use crate::http::layers::time_limit;
+use crate::http::series;
 use crate::http::state::AppState;
 use crate::store::accounts::{Caller, Credential};
 
@@ -105,6 +106,9 @@ async fn admit(state: &AppState, request: &mut Request) -> Result<(Tab, Result<S
         state.admission.remember(token, holder.caller.account);
     }
     let tab = state.admission.tab(holder.caller.account);
+    tracing::Span::current().record("account", holder.caller.account).record("user", holder.caller.user.as_str());
+    metrics::counter!("vat_classification_account_requests_total", "account" => series::of(holder.caller.account))
+        .increment(1);
     let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     let standing = tab.count(announced);
     request.extensions_mut().insert(holder);

@@ -15,6 +15,8 @@ use crate::domain::product_class::MalformedProductClass;
 use crate::domain::{Fault, ProductClass, ShopId, Taxonomy};
 use crate::http::assignments::ClassFields;
 use crate::http::body::{JsonBody, bad, typed};
+use crate::http::described::errors::{BODY, EDIT, Errors, PRODUCT, QUOTA, STALE, STATE, TAXONOMY, WRONG_CLASS};
+use crate::http::described::kinds::StatusName;
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::state::AppState;
@@ -91,6 +93,7 @@ pub(super) struct ActedProduct {
     /// The assignment.
     assignment_uuid: Uuid,
     /// Its status now.
+    #[schema(value_type = StatusName)]
     assignment_status: String,
     /// The code of its class: absent when UNASSIGNED, null without one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -194,6 +197,7 @@ pub(super) fn comment(sent: Option<String>) -> Result<Option<String>, ApiError> 
 }
 
 #[utoipa::path(patch, path = "/assignments/{taxonomy}", tag = "Assignments", operation_id = "updateAssignments",
+    summary = "Approve, correct or reject",
     description = "Acts on assignments and aborts their auto-assignment: all or none, or with `onConflict` SKIP all that can be changed. The action can be taken back by its `actionId`.",
     params(
         ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
@@ -201,7 +205,8 @@ pub(super) fn comment(sent: Option<String>) -> Result<Option<String>, ApiError> 
         ("productClass" = Option<String>, Query, description = "code-NN-NNN, with at least four digits; required with ASSIGN unless each product has its own."),
     ),
     request_body = ActionBody,
-    responses((status = 200, description = "The products after it.", body = ActionAnswer)))]
+    responses((status = 200, description = "The products after it.", body = ActionAnswer),
+        Errors<{ EDIT | TAXONOMY | PRODUCT | STALE | STATE | WRONG_CLASS | BODY }>))]
 pub(super) async fn act(
     State(state): State<AppState>,
     caller: Caller,
@@ -307,9 +312,11 @@ pub(super) struct RequeueAnswer {
 }
 
 #[utoipa::path(post, path = "/assignments/auto-assignment", tag = "Assignments", operation_id = "queueAutoAssignment",
+    summary = "Classify again",
     description = "Queues again what is UNASSIGNED of these products.",
     request_body = RequeueBody,
-    responses((status = 200, description = "How many products were queued.", body = RequeueAnswer)))]
+    responses((status = 200, description = "How many products were queued.", body = RequeueAnswer),
+        Errors<{ EDIT | PRODUCT | BODY | QUOTA }>))]
 pub(super) async fn requeue(
     State(state): State<AppState>,
     caller: Caller,

@@ -9,6 +9,8 @@ use uuid::Uuid;
 use crate::domain::Taxonomy;
 use crate::http::admission::Tab;
 use crate::http::assignments::{ClassFields, parse_uuid, rounded, unknown_assignment};
+use crate::http::described::errors::{ASSIGNMENT, Errors, TAXONOMY};
+use crate::http::described::kinds::{StatusName, StrategyName};
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use crate::http::taxonomies::taxonomy;
@@ -36,9 +38,10 @@ pub(super) struct AlikeAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     shop_id: Option<i64>,
     /// UNASSIGNED, ASSIGNED, APPROVED, REJECTED or DENIED.
+    #[schema(value_type = StatusName)]
     assignment_status: String,
     /// DESCRIPTION, CUSTOMS-CODE, MANUAL or null.
-    #[schema(required = true)]
+    #[schema(value_type = Option<StrategyName>, required = true)]
     strategy: Option<String>,
     #[serde(flatten)]
     class: ClassFields,
@@ -62,12 +65,14 @@ impl AlikeAnswer {
 }
 
 #[utoipa::path(get, path = "/assignments/{taxonomy}/{assignmentUuid}/alike", tag = "Assignments", operation_id = "listAlike",
+    summary = "List products that are alike",
     description = "Products of the account whose texts resemble those of this assignment's product.",
     params(
         ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
         ("assignmentUuid" = String, Path, description = "The assignment."),
     ),
-    responses((status = 200, description = "Products that are alike.", body = AlikeList)))]
+    responses((status = 200, description = "Products that are alike.", body = AlikeList),
+        Errors<{ TAXONOMY | ASSIGNMENT }>))]
 pub(super) async fn list(
     State(state): State<AppState>,
     caller: Caller,

@@ -12,6 +12,7 @@ use crate::domain::product::{CustomsCodes, LanguageAttributes};
 use crate::domain::vat::CountryVat;
 use crate::domain::{Details, ProductClass, Taxonomy};
 use crate::http::classifications::{CandidateAnswer, CandidateList, CodeReason, ModelAnswer};
+use crate::http::described::kinds::{AutoStateName, EventName, StatusName, StrategyName, TaxonomyName};
 use crate::http::products::instant;
 use crate::store::assignments::{AssignmentRecord, Event};
 
@@ -30,13 +31,13 @@ pub(super) struct AssignmentFields {
     #[serde(skip_serializing_if = "Option::is_none")]
     shop_id: Option<i64>,
     /// TARIC, TARES or UKGT.
-    #[schema(pattern = "^(TARIC|TARES|UKGT)$")]
+    #[schema(value_type = TaxonomyName)]
     taxonomy: &'static str,
     /// UNASSIGNED, ASSIGNED, APPROVED, REJECTED or DENIED.
-    #[schema(pattern = "^(UNASSIGNED|ASSIGNED|APPROVED|REJECTED|DENIED)$")]
+    #[schema(value_type = StatusName)]
     assignment_status: String,
     /// DESCRIPTION, CUSTOMS-CODE, MANUAL or null.
-    #[schema(required = true)]
+    #[schema(value_type = Option<StrategyName>, required = true)]
     strategy: Option<String>,
     #[serde(flatten)]
     class: ClassFields,
@@ -49,7 +50,7 @@ pub(super) struct AssignmentFields {
     /// question lie apart in percentage points, times the product's `reviewWeight`. `sort=impact` orders by it.
     impact: f64,
     /// PENDING, DONE or ABORTED.
-    #[schema(pattern = "^(PENDING|DONE|ABORTED)$")]
+    #[schema(value_type = AutoStateName)]
     auto_assignment: String,
     /// Whether the product changed after a person decided.
     review_needed: bool,
@@ -186,9 +187,11 @@ pub(super) struct EventAnswer {
     /// The token's user, or `auto-assignment`.
     actor: String,
     /// CREATE, AUTO_ASSIGN, AUTO_ABORT, PRODUCT_CHANGED, REQUEUE, RULE_CHANGED, LABEL, UNLABEL, UNDO or one of the six actions.
+    #[schema(value_type = EventName)]
     action: String,
     /// The status after it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<StatusName>)]
     assignment_status: Option<String>,
     /// The code of the class after it; null without one.
     #[schema(required = true)]
@@ -197,7 +200,7 @@ pub(super) struct EventAnswer {
     #[schema(required = true)]
     product_class: Option<String>,
     /// How the class was found; null where it was not.
-    #[schema(required = true)]
+    #[schema(value_type = Option<StrategyName>, required = true)]
     strategy: Option<String>,
     /// How sure auto-assignment was of the class after it, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::http::assignment_filter::{FilterParameters, SentFilter};
+use crate::http::described::errors::{Errors, SEARCH, TAXONOMY, WRONG_FILTER};
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::state::AppState;
@@ -105,7 +106,7 @@ fn grouped_by(params: &Params) -> Result<Vec<CountBy>, ApiError> {
     }
     let mut by: Vec<CountBy> = Vec::new();
     for name in names {
-        match GROUPED_BY.into_iter().find(|(known, _)| *known == name) {
+        match GROUPED_BY.into_iter().find(|(known, _)| known.eq_ignore_ascii_case(&name)) {
             None => return Err(ApiError::malformed_at("by", format!("\"{name}\" is none of {}", known()))),
             Some((_, named)) if by.contains(&named) => {
                 return Err(ApiError::malformed_at("by", format!("names {name} twice")));
@@ -117,13 +118,15 @@ fn grouped_by(params: &Params) -> Result<Vec<CountBy>, ApiError> {
 }
 
 #[utoipa::path(get, path = "/assignments/{taxonomy}/counts", tag = "Assignments", operation_id = "countAssignments",
+    summary = "Count assignments",
     description = "Counts assignments in groups by one or two of their values, with the filters of the list; assignmentStatus may be left out.",
     params(
         ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
         ("by" = String, Query, description = "One or two of assignmentStatus, strategy, autoAssignment, reviewNeeded, chapter, heading, label, confidenceBand, day; two are comma-separated or repeated."),
         FilterParameters,
     ),
-    responses((status = 200, description = "The counts.", body = CountList)))]
+    responses((status = 200, description = "The counts.", body = CountList),
+        Errors<{ TAXONOMY | WRONG_FILTER | SEARCH }>))]
 pub(super) async fn count(
     State(state): State<AppState>,
     caller: Caller,

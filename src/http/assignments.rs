@@ -7,6 +7,7 @@ use axum::extract::{Path, RawQuery, State};
 use axum::response::{IntoResponse, Response};
 use chrono::Utc;
 use futures::{StreamExt, TryStreamExt};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::decision::Basis;
@@ -17,8 +18,9 @@ use crate::http::assignment_answers::{
 };
 use crate::http::assignment_filter::{FilterParameters, SentFilter};
 use crate::http::classifications::{CandidateList, candidate_list};
+use crate::http::described::errors::{ASSIGNMENT, Errors, SEARCH, TAXONOMY, WRONG_FILTER};
 use crate::http::error::ApiError;
-use crate::http::links;
+use crate::http::links::{self, PageLinks};
 use crate::http::params::Params;
 use crate::http::state::AppState;
 use crate::http::taxonomies::{country_rates, taxonomy};
@@ -57,7 +59,20 @@ fn order(params: &Params) -> Result<AssignmentOrder, ApiError> {
     })
 }
 
+/// A page of assignments.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes an answer in the OpenAPI document")]
+pub(in crate::http) struct PageOfAssignments {
+    /// In the order of the list.
+    items: Vec<ListedAssignment>,
+    links: PageLinks,
+    /// With `count=true`: how many there are on all pages.
+    #[schema(nullable = false)]
+    total: Option<i64>,
+}
+
 #[utoipa::path(get, path = "/assignments/{taxonomy}", tag = "Assignments", operation_id = "listAssignments",
+    summary = "List assignments",
     description = "Lists assignments, by productId and then shopId unless `sort` says otherwise; assignmentStatus is required. The URLs in productAssignments, which have the uuid of an assignment in place of a taxonomy, answer that one as `getAssignment` does.",
     params(
         ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
@@ -68,7 +83,8 @@ fn order(params: &Params) -> Result<AssignmentOrder, ApiError> {
         ("size" = Option<i64>, Query, minimum = 1, maximum = 1000, description = "Items of a page. Default 50."),
         ("cursor" = Option<String>, Query, description = "From a link of this service."),
     ),
-    responses((status = 200, description = "A page of assignments.", body = links::PageAnswer<ListedAssignment>)))]
+    responses((status = 200, description = "A page of assignments.", body = PageOfAssignments),
+        Errors<{ TAXONOMY | WRONG_FILTER | SEARCH }>))]
 pub(super) async fn list(
     State(state): State<AppState>,
     caller: Caller,
@@ -149,13 +165,15 @@ pub(super) fn unknown_assignment(uuid: &str) -> ApiError {
 }
 
 #[utoipa::path(get, path = "/assignments/{taxonomy}/{assignmentUuid}", tag = "Assignments", operation_id = "getAssignment",
+    summary = "Read an assignment",
     description = "One assignment.",
     params(
         ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
         ("assignmentUuid" = String, Path, description = "The assignment."),
         ("embed" = Option<String>, Query, description = "PRODUCT, EVENTS, CANDIDATES, VAT_RATES; several are comma-separated or repeated."),
     ),
-    responses((status = 200, description = "The assignment.", body = AssignmentAnswer)))]
+    responses((status = 200, description = "The assignment.", body = AssignmentAnswer),
+        Errors<{ TAXONOMY | ASSIGNMENT }>))]
 pub(super) async fn read(
     State(state): State<AppState>,
     caller: Caller,

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 
 use crate::domain::attributes::{Declaration, DeclarationInput};
 use crate::http::body::{JsonBody, PatchBody, bad, shape_with_nulls, typed};
+use crate::http::described::errors::{ADMIN, ATTRIBUTE, BODY, Errors, IN_USE, PLAIN, TAKEN, WRONG_ATTRIBUTE};
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use crate::store::accounts::Caller;
@@ -84,9 +85,11 @@ impl From<Declaration> for MerchantProductAttribute {
 }
 
 #[utoipa::path(post, path = "/products/merchant-product-attributes", tag = "Merchant attributes",
-    operation_id = "declareMerchantProductAttribute", description = "Declares an attribute.",
+    operation_id = "declareMerchantProductAttribute",
+    summary = "Declare an attribute", description = "Declares an attribute.",
     request_body = MerchantProductAttribute,
-    responses((status = 201, description = "The declaration.", body = MerchantProductAttribute)))]
+    responses((status = 201, description = "The declaration.", body = MerchantProductAttribute),
+        Errors<{ ADMIN | TAKEN | WRONG_ATTRIBUTE | BODY }>))]
 pub(super) async fn declare(
     State(state): State<AppState>,
     caller: Caller,
@@ -108,8 +111,10 @@ pub(super) async fn declare(
 }
 
 #[utoipa::path(get, path = "/products/merchant-product-attributes", tag = "Merchant attributes",
-    operation_id = "listMerchantProductAttributes", description = "Lists the declared attributes.",
-    responses((status = 200, description = "The declarations, by field name.", body = AttributeList)))]
+    operation_id = "listMerchantProductAttributes",
+    summary = "List attributes", description = "Lists the declared attributes.",
+    responses((status = 200, description = "The declarations, by field name.", body = AttributeList),
+        Errors<{ PLAIN }>))]
 pub(super) async fn list(State(state): State<AppState>, caller: Caller) -> Result<Json<AttributeList>, ApiError> {
     let declared = state.store.attributes(caller.account).await?;
     Ok(Json(AttributeList { items: declared.into_iter().map(Into::into).collect() }))
@@ -117,12 +122,14 @@ pub(super) async fn list(State(state): State<AppState>, caller: Caller) -> Resul
 
 #[utoipa::path(patch, path = "/products/merchant-product-attributes/{fieldName}", tag = "Merchant attributes",
     operation_id = "changeMerchantProductAttribute",
+    summary = "Change an attribute",
     description = "Changes what a declaration tells people, by a JSON merge patch. Its type and format stay, since values rely on them.",
     params(("fieldName" = String, Path, description = "The attribute.")),
     request_body(content(
         (AttributeChange = "application/json"),
         (AttributeChange = "application/merge-patch+json"))),
-    responses((status = 200, description = "The declaration as it is now.", body = MerchantProductAttribute)))]
+    responses((status = 200, description = "The declaration as it is now.", body = MerchantProductAttribute),
+        Errors<{ ADMIN | ATTRIBUTE | WRONG_ATTRIBUTE | BODY }>))]
 pub(super) async fn change(
     State(state): State<AppState>,
     caller: Caller,
@@ -150,9 +157,11 @@ pub(super) async fn change(
 }
 
 #[utoipa::path(delete, path = "/products/merchant-product-attributes/{fieldName}", tag = "Merchant attributes",
-    operation_id = "removeMerchantProductAttribute", description = "Removes a declaration that no product uses.",
+    operation_id = "removeMerchantProductAttribute",
+    summary = "Remove an attribute", description = "Removes a declaration that no product uses.",
     params(("fieldName" = String, Path, description = "The attribute.")),
-    responses((status = 204, description = "Removed.")))]
+    responses((status = 204, description = "Removed."),
+        Errors<{ ADMIN | ATTRIBUTE | IN_USE }>))]
 pub(super) async fn remove(
     State(state): State<AppState>,
     caller: Caller,

@@ -13,6 +13,8 @@ use crate::domain::assignment::Action;
 use crate::http::actions::{action_named, comment, given_class};
 use crate::http::assignment_filter::SentFilter;
 use crate::http::body::{JsonBody, typed};
+use crate::http::described::errors::{ACTION, BODY, COUNTED, EDIT, Errors, RUNNING, SEARCH, TAXONOMY, WRONG_CLASS};
+use crate::http::described::kinds::TaxonomyName;
 use crate::http::error::ApiError;
 use crate::http::products::instant;
 use crate::http::state::AppState;
@@ -66,6 +68,7 @@ pub(super) struct ActionProgressAnswer {
     /// How many it could not change.
     failed: i64,
     /// TARIC, TARES or UKGT.
+    #[schema(value_type = TaxonomyName)]
     taxonomy: &'static str,
     /// One of the six actions, or UNDO.
     action: String,
@@ -144,10 +147,12 @@ impl ActionProgressAnswer {
 }
 
 #[utoipa::path(post, path = "/assignments/{taxonomy}/actions", tag = "Assignments", operation_id = "actOnAssignments",
+    summary = "Act on everything in a filter",
     description = "Acts on everything that a filter selects now, at most 100,000 assignments: a small selection before the answer, the rest of a large one afterwards. What somebody changes meanwhile is left. Auto-assignment of what is acted on is aborted in this taxonomy only.",
     params(("taxonomy" = String, Path, description = "TARIC, TARES or UKGT.")),
     request_body = BulkActionBody,
-    responses((status = 202, description = "How far it has come, to be read again under its actionId.", body = ActionProgressAnswer)))]
+    responses((status = 202, description = "How far it has come, to be read again under its actionId.", body = ActionProgressAnswer),
+        Errors<{ EDIT | TAXONOMY | COUNTED | WRONG_CLASS | BODY | SEARCH }>))]
 pub(super) async fn act(
     State(state): State<AppState>,
     caller: Caller,
@@ -245,9 +250,11 @@ fn action_id(text: &str) -> Result<Uuid, ApiError> {
 }
 
 #[utoipa::path(get, path = "/assignments/actions/{actionId}", tag = "Assignments", operation_id = "getAction",
+    summary = "Read an action",
     description = "How far an action has come: one by filter, one on named products, or one that takes another back. Known for 30 days.",
     params(("actionId" = String, Path, description = "The action.")),
-    responses((status = 200, description = "The action.", body = ActionProgressAnswer)))]
+    responses((status = 200, description = "The action.", body = ActionProgressAnswer),
+        Errors<{ ACTION }>))]
 pub(super) async fn read(
     State(state): State<AppState>,
     caller: Caller,
@@ -258,9 +265,11 @@ pub(super) async fn read(
 }
 
 #[utoipa::path(post, path = "/assignments/actions/{actionId}/undo", tag = "Assignments", operation_id = "undoAction",
+    summary = "Take an action back",
     description = "Restores what an action changed, wherever nobody has changed it since, and tells what it left. Taking back can be taken back.",
     params(("actionId" = String, Path, description = "The action.")),
-    responses((status = 202, description = "How far it has come, to be read again under its own actionId.", body = ActionProgressAnswer)))]
+    responses((status = 202, description = "How far it has come, to be read again under its own actionId.", body = ActionProgressAnswer),
+        Errors<{ EDIT | ACTION | RUNNING }>))]
 pub(super) async fn undo(
     State(state): State<AppState>,
     caller: Caller,

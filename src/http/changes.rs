@@ -11,6 +11,8 @@ use utoipa::ToSchema;
 
 use crate::domain::Taxonomy;
 use crate::domain::changes::{ToldChange, read_sequence, type_of_name, types, write_sequence};
+use crate::http::described::errors::{Errors, PLAIN};
+use crate::http::described::kinds::PlanName;
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::state::AppState;
@@ -37,6 +39,7 @@ pub(super) struct ChangeFeed {
 #[serde(rename_all = "camelCase")]
 pub(super) struct UsageAnswer {
     /// `UNLIMITED` or `FREE_TRIAL`.
+    #[schema(value_type = PlanName)]
     plan: &'static str,
     /// The calendar month (UTC), `2026-11`.
     month: String,
@@ -70,6 +73,7 @@ fn selection(params: &Params) -> Result<Selection, ApiError> {
 }
 
 #[utoipa::path(get, path = "/changes", tag = "Changes", operation_id = "listChanges",
+    summary = "Follow changes",
     description = "Changes of products and assignments in an order in which none is ever missed. Start without `after` for everything, or with `after=latest` for what happens from now on, then go on with `next`, which is always there. With `wait` the answer is held until there is something.",
     params(
         ("after" = Option<String>, Query, description = "The `next` or a `sequence` of an earlier answer, or `latest`."),
@@ -78,7 +82,8 @@ fn selection(params: &Params) -> Result<Selection, ApiError> {
         ("taxonomy" = Option<String>, Query, description = "Changes of assignments of this taxonomy only."),
         ("wait" = Option<i64>, Query, minimum = 0, maximum = 30, description = "Seconds to wait for a change when there is none yet."),
     ),
-    responses((status = 200, description = "Changes, oldest first.", body = ChangeFeed)))]
+    responses((status = 200, description = "Changes, oldest first.", body = ChangeFeed),
+        Errors<{ PLAIN }>))]
 pub(super) async fn list(
     State(state): State<AppState>,
     caller: Caller,
@@ -137,8 +142,10 @@ async fn wait_for(
 }
 
 #[utoipa::path(get, path = "/usage", tag = "Changes", operation_id = "getUsage",
+    summary = "Read plan and use",
     description = "How many checks the account has used this calendar month (UTC), and how sure its decisions by text are.",
-    responses((status = 200, description = "Plan and use.", body = UsageAnswer)))]
+    responses((status = 200, description = "Plan and use.", body = UsageAnswer),
+        Errors<{ PLAIN }>))]
 pub(super) async fn usage(State(state): State<AppState>, caller: Caller) -> Result<Json<UsageAnswer>, ApiError> {
     let usage = state.store.usage(caller.account).await?;
     let limit = caller.plan.monthly_checks();

@@ -20,6 +20,8 @@ use crate::domain::{ClassCode, Fault, Precision, ShopId, Taxonomy};
 use crate::http::admission::Tab;
 use crate::http::assignments::{ClassFields, rounded};
 use crate::http::body::{JsonBody, bad, typed};
+use crate::http::described::errors::{BODY, Errors, QUOTA, WRONG};
+use crate::http::described::kinds::{StatusName, StrategyName, TaxonomyName};
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use crate::memory::Recalled;
@@ -44,6 +46,7 @@ const DEPTHS: [usize; 5] = [2, 4, 6, 8, 10];
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ClassificationBody {
     /// TARIC, TARES or UKGT.
+    #[schema(value_type = TaxonomyName)]
     taxonomy: String,
     /// 2, 4, 6, 8 or 10: the depth of candidates; below six digits only where a national list is imported and the
     /// product has the words of one of its lines. Absent: as deep as the evidence carries.
@@ -104,9 +107,10 @@ pub(super) struct ClassifiedItem {
 #[serde(rename_all = "camelCase")]
 pub(super) struct DecisionAnswer {
     /// UNASSIGNED, REJECTED or ASSIGNED.
+    #[schema(value_type = StatusName)]
     assignment_status: &'static str,
     /// DESCRIPTION, CUSTOMS-CODE or null.
-    #[schema(required = true)]
+    #[schema(value_type = Option<StrategyName>, required = true)]
     strategy: Option<&'static str>,
     #[serde(flatten)]
     class: ClassFields,
@@ -311,9 +315,11 @@ fn check(body: &ClassificationBody) -> Result<Taxonomy, ApiError> {
 }
 
 #[utoipa::path(post, path = "/classifications", tag = "Classification", operation_id = "classify",
+    summary = "Classify without storing",
     description = "Classifies products without storing anything, as auto-assignment would.",
     request_body = ClassificationBody,
-    responses((status = 200, description = "Decisions and candidates, in the order of the items.", body = ClassificationAnswer)))]
+    responses((status = 200, description = "Decisions and candidates, in the order of the items.", body = ClassificationAnswer),
+        Errors<{ WRONG | BODY | QUOTA }>))]
 pub(super) async fn classify(
     State(state): State<AppState>,
     caller: Caller,

@@ -170,6 +170,16 @@ impl ApiError {
         }
     }
 
+    /// Its HTTP status.
+    pub(super) fn status(&self) -> StatusCode {
+        self.table().0
+    }
+
+    /// Its body, for the description of the interface.
+    pub(super) fn shown(self) -> serde_json::Value {
+        serde_json::to_value(self.body()).unwrap_or_default()
+    }
+
     /// Its code and message, for answers that tell of an error without being one.
     pub(super) fn told(self) -> (String, String) {
         if let ApiError::Internal(text) = &self {

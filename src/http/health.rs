@@ -43,6 +43,7 @@ pub(super) struct Version {
 }
 
 #[utoipa::path(get, path = "/health/live", tag = "Operation", operation_id = "live",
+    summary = "Liveness",
     description = "Whether the process answers.",
     responses((status = 200, description = "It does.", body = Health)))]
 pub(super) async fn live() -> Json<Health> {
@@ -50,6 +51,7 @@ pub(super) async fn live() -> Json<Health> {
 }
 
 #[utoipa::path(get, path = "/health/ready", tag = "Operation", operation_id = "ready",
+    summary = "Readiness",
     description = "Whether requests can be served: the database answers.",
     responses((status = 200, description = "They can.", body = Health)))]
 pub(super) async fn ready(State(state): State<AppState>) -> Result<Json<Health>, ApiError> {
@@ -61,6 +63,7 @@ pub(super) async fn ready(State(state): State<AppState>) -> Result<Json<Health>,
 }
 
 #[utoipa::path(get, path = "/version", tag = "Operation", operation_id = "version",
+    summary = "Versions",
     description = "Which service, model and corpus run.",
     responses((status = 200, description = "The versions.", body = Version)))]
 pub(super) async fn version(State(state): State<AppState>) -> Json<Version> {
@@ -69,6 +72,7 @@ pub(super) async fn version(State(state): State<AppState>) -> Json<Version> {
 }
 
 #[utoipa::path(get, path = "/metrics", tag = "Operation", operation_id = "metrics",
+    summary = "Metrics",
     description = "Counters and histograms in Prometheus' text format.",
     responses((status = 200, description = "The metrics.", body = String, content_type = "text/plain")))]
 pub(super) async fn metrics(State(state): State<AppState>) -> Response {

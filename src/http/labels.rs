@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::domain::Fault;
 use crate::http::body::{Document, JsonBody, typed};
+use crate::http::described::errors::{ADMIN, ASSIGNMENT, BODY, EDIT, Errors, LABEL, PLAIN, TAKEN, WRONG_LABEL};
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use crate::store::StoreError;
@@ -81,10 +82,12 @@ fn faults(label: &AssignmentLabel) -> Vec<Fault> {
 }
 
 #[utoipa::path(post, path = "/assignments/assignment-labels", tag = "Labels", operation_id = "defineAssignmentLabel",
+    summary = "Define a label",
     description = "Defines a label.", request_body = AssignmentLabel,
     responses(
         (status = 200, description = "It was defined so already.", body = AssignmentLabel),
-        (status = 201, description = "The label.", body = AssignmentLabel)))]
+        (status = 201, description = "The label.", body = AssignmentLabel),
+        Errors<{ ADMIN | TAKEN | WRONG_LABEL | BODY }>))]
 pub(super) async fn define(
     State(state): State<AppState>,
     caller: Caller,
@@ -101,8 +104,10 @@ pub(super) async fn define(
 }
 
 #[utoipa::path(get, path = "/assignments/assignment-labels", tag = "Labels", operation_id = "listAssignmentLabels",
+    summary = "List labels",
     description = "Lists the defined labels.",
-    responses((status = 200, description = "The labels, by name.", body = LabelList)))]
+    responses((status = 200, description = "The labels, by name.", body = LabelList),
+        Errors<{ PLAIN }>))]
 pub(super) async fn list(State(state): State<AppState>, caller: Caller) -> Result<Json<LabelList>, ApiError> {
     let labels = state.store.labels(caller.account).await?;
     let items = labels.into_iter().map(|label| AssignmentLabel { label: label.label, color: label.color });
@@ -129,10 +134,12 @@ async fn shed(state: &AppState, caller: &Caller) {
 }
 
 #[utoipa::path(patch, path = "/assignments/assignment-labels/{label}", tag = "Labels", operation_id = "changeAssignmentLabel",
+    summary = "Change a label",
     description = "Gives a label another name or colour. Assignments that carry it carry the new name; where they are many, some moments later.",
     params(("label" = String, Path, description = "The label, percent-encoded.")),
     request_body = LabelChange,
-    responses((status = 200, description = "The label as it is now.", body = AssignmentLabel)))]
+    responses((status = 200, description = "The label as it is now.", body = AssignmentLabel),
+        Errors<{ ADMIN | LABEL | TAKEN | WRONG_LABEL | BODY }>))]
 pub(super) async fn change(
     State(state): State<AppState>,
     caller: Caller,
@@ -159,9 +166,11 @@ pub(super) async fn change(
 }
 
 #[utoipa::path(delete, path = "/assignments/assignment-labels/{label}", tag = "Labels", operation_id = "removeAssignmentLabel",
+    summary = "Remove a label",
     description = "Removes a label and detaches it everywhere; where it is on many assignments, some moments later.",
     params(("label" = String, Path, description = "The label, percent-encoded.")),
-    responses((status = 204, description = "Removed.")))]
+    responses((status = 204, description = "Removed."),
+        Errors<{ ADMIN | LABEL }>))]
 pub(super) async fn remove(
     State(state): State<AppState>,
     caller: Caller,
@@ -173,8 +182,10 @@ pub(super) async fn remove(
 }
 
 #[utoipa::path(put, path = "/assignments", tag = "Labels", operation_id = "attachLabels",
+    summary = "Attach labels",
     description = "Attaches labels to assignments, all or none; what is attached already stays so.",
-    request_body = Labelling, responses((status = 200, description = "What was sent.", body = Labelling)))]
+    request_body = Labelling, responses((status = 200, description = "What was sent.", body = Labelling),
+        Errors<{ EDIT | ASSIGNMENT | WRONG_LABEL | BODY }>))]
 pub(super) async fn attach(
     State(state): State<AppState>,
     caller: Caller,
@@ -184,8 +195,10 @@ pub(super) async fn attach(
 }
 
 #[utoipa::path(delete, path = "/assignments", tag = "Labels", operation_id = "detachLabels",
+    summary = "Detach labels",
     description = "Detaches labels from assignments, all or none.",
-    request_body = Labelling, responses((status = 200, description = "What was sent.", body = Labelling)))]
+    request_body = Labelling, responses((status = 200, description = "What was sent.", body = Labelling),
+        Errors<{ EDIT | ASSIGNMENT | WRONG_LABEL | BODY }>))]
 pub(super) async fn detach(
     State(state): State<AppState>,
     caller: Caller,

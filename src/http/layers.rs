@@ -1,16 +1,18 @@
 //! What surrounds every request: its id, its time limit, its line in the log, its count, and the shape of errors.
 
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
+use tracing::field::Empty;
 use uuid::Uuid;
 
 use crate::http::error::{self, ApiError};
 use crate::http::links::BASE_PATH;
+use crate::http::traces::{self, Span};
 use crate::http::transfers::imports;
 
 /// How long a request may take from its last header to the first byte of its answer.
@@ -42,13 +44,17 @@ static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The outermost layer.
 pub(super) async fn surround(request: Request, next: Next) -> Response {
-    let id = Uuid::now_v7().to_string();
+    let id = Uuid::now_v7();
+    let (trace, parent) = traces::context(request.headers(), id);
+    let id = id.to_string();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
     let route = route_name(&request);
     let verb = method_name(&method);
-    let span = tracing::info_span!("request", id = %id, method = verb, route = %route);
-    let began = Instant::now();
+    // Who asks is filled in when the token is known.
+    let span = tracing::info_span!("request", id = %id, method = verb, route = %route, account = Empty, user = Empty);
+    let for_operators = route.starts_with("/health") || route == "/metrics";
+    let (began, began_at) = (Instant::now(), SystemTime::now());
     async move {
         let answer = tokio::time::timeout(time_limit(&path), next.run(request)).await;
         let answer = answer.unwrap_or_else(|_| ApiError::RequestTimeout.into_response());
@@ -56,12 +62,20 @@ pub(super) async fn surround(request: Request, next: Next) -> Response {
         if let Ok(value) = HeaderValue::from_str(&id) {
             answer.headers_mut().insert(REQUEST_ID.clone(), value);
         }
-        let seconds = began.elapsed().as_secs_f64();
+        let lasted = began.elapsed();
+        let seconds = lasted.as_secs_f64();
         let status = answer.status().as_u16();
+        traces::record(Span { trace, parent, method: verb, route: route.clone(), status, began: began_at, lasted });
         let labels = [("method", verb.to_owned()), ("route", route), ("status", status.to_string())];
-        metrics::counter!("http_requests_total", &labels).increment(1);
-        metrics::histogram!("http_request_seconds", &labels).record(seconds);
-        tracing::info!(status, milliseconds = seconds * 1e3, "answered");
+        metrics::counter!("vat_classification_http_requests_total", &labels).increment(1);
+        metrics::histogram!("vat_classification_http_request_seconds", &labels).record(seconds);
+        // In tenths, which is as exact as it is true.
+        let milliseconds = (seconds * 1e4).round() / 10.0;
+        if for_operators {
+            tracing::debug!(status, milliseconds, "answered");
+        } else {
+            tracing::info!(status, milliseconds, "answered");
+        }
         answer
     }
     .instrument(span)
@@ -139,7 +153,7 @@ mod tests {
         };
         metrics::with_local_recorder(&recorder, || runtime.block_on(send));
         let shown = recorder.handle().render();
-        let series = shown.lines().filter(|line| line.starts_with("http_requests_total")).count();
+        let series = shown.lines().filter(|line| line.starts_with("vat_classification_http_requests_total")).count();
         assert!(series <= 3, "{shown}");
         assert!(shown.contains("method=\"OTHER\"") && !shown.contains("M7"), "{shown}");
     }

@@ -82,7 +82,7 @@ pub(super) struct PageLinks {
 }
 
 /// A page of a list.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Serialize)]
 pub(super) struct PageAnswer<T> {
     /// In the order of the list.
     items: Vec<T>,

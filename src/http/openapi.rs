@@ -1,6 +1,8 @@
 //! The OpenAPI document, made from the handlers, and the page that shows it.
 
+mod examples;
 mod inputs;
+mod query_page;
 mod schemas;
 
 use std::collections::HashMap;
@@ -8,16 +10,20 @@ use std::sync::{LazyLock, OnceLock};
 
 use axum::Router;
 use axum::http::Method;
+use axum::routing::get;
+use serde_json::Value;
 use utoipa::OpenApi;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, OpenApi as Document, Ref, RefOr, Required, ResponseBuilder};
-use utoipa_swagger_ui::SwaggerUi;
+use utoipa::openapi::{OpenApi as Document, Required};
+use utoipa_swagger_ui::{Config, SwaggerUi};
 
+use crate::http::described::errors;
 use crate::http::error::ErrorBody;
 use crate::http::idempotency::MAX_KEY_CHARACTERS;
 use crate::http::links::BASE_PATH;
+use crate::http::params::unknown_parameter;
 use crate::http::state::AppState;
 use crate::http::{
     actions, alike, assignment_counts, assignments, attributes, bulk_actions, changes, classifications, health, labels,
@@ -32,7 +38,7 @@ const TOKEN: &str = "accessToken";
 #[openapi(
     info(
         title = "Product VAT classification",
-        description = "Stores merchants' products and finds the customs product class, and so the VAT rate, of each."
+        description = "Finds the customs product class, and so the VAT rate, of each product."
     ),
     components(schemas(ErrorBody)),
     paths(
@@ -90,24 +96,50 @@ struct Api;
 #[openapi(paths(health::live, health::ready, health::version, health::metrics))]
 struct Operations;
 
-/// The page and the document.
+/// What somebody reads first.
+const INTRODUCTION: &str = include_str!("openapi/introduction.md");
+/// The groups of operations, in the order in which they are used.
+const TAGS: &str = include_str!("openapi/tags.json");
+
+/// The pages and the document.
 pub(super) fn pages() -> Router<AppState> {
-    SwaggerUi::new("/docs").url("/openapi.json", document().clone()).into()
+    let swagger = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", written().clone());
+    let swagger = swagger.config(Config::default().persist_authorization(true).try_it_out_enabled(true));
+    Router::from(swagger).route("/docs/filter-criteria", get(query_page::page))
 }
 
-/// The whole document.
+/// The document as clients read it: with examples, headers and webhooks.
+fn written() -> &'static Value {
+    static WRITTEN: OnceLock<Value> = OnceLock::new();
+    WRITTEN.get_or_init(|| {
+        let mut written = serde_json::to_value(document()).unwrap_or_default();
+        written["info"]["description"] = INTRODUCTION.into();
+        // The texts are part of the program.
+        written["tags"] = serde_json::from_str(TAGS).unwrap_or_default();
+        written["servers"] = serde_json::json!([{"url": "/", "description": "This service."}]);
+        examples::place(&mut written);
+        examples::place_headers(&mut written);
+        examples::place_webhooks(&mut written);
+        written
+    })
+}
+
+/// The whole document, as the handlers say it.
 pub(super) fn document() -> &'static Document {
     static DOCUMENT: OnceLock<Document> = OnceLock::new();
     DOCUMENT.get_or_init(|| {
         let mut api = Api::openapi();
         inputs::narrow(&mut api);
         add_local_products(&mut api);
-        for (path, item) in &mut api.paths.paths {
+        for item in api.paths.paths.values_mut() {
             for (method, operation) in operations(item) {
-                add_errors(operation, errors(method, path));
+                let known = in_query(operation);
+                let responses = &mut operation.responses.responses;
                 if method != "GET" {
                     operation.parameters.get_or_insert_default().push(idempotency_key());
+                    errors::of_keys().into_iter().for_each(|told| errors::add(responses, told));
                 }
+                errors::add(responses, ("a parameter that there is not", unknown_parameter("nonsense", &known)));
                 operation.security = Some(vec![SecurityRequirement::new(TOKEN, Vec::<String>::new())]);
             }
         }
@@ -116,14 +148,15 @@ pub(super) fn document() -> &'static Document {
         let mut root = Operations::openapi();
         for (path, item) in &mut root.paths.paths {
             for (_, operation) in operations(item) {
-                let mut statuses = vec![405, 408, 500];
-                if path.contains("ready") {
-                    statuses.push(503);
-                }
-                add_errors(operation, statuses);
+                operation.responses.responses.extend(errors::without_token(path.contains("ready")));
             }
         }
         api.merge(root);
+        for (path, item) in &mut api.paths.paths {
+            operations(item)
+                .into_iter()
+                .for_each(|(_, operation)| errors::name_path(&mut operation.responses.responses, path));
+        }
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
         let components = api.components.get_or_insert_default();
         components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer));
@@ -131,16 +164,18 @@ pub(super) fn document() -> &'static Document {
     })
 }
 
+/// The names of the query parameters that an operation takes.
+fn in_query(operation: &Operation) -> Vec<String> {
+    let parameters = operation.parameters.iter().flatten();
+    let named = parameters.filter(|parameter| parameter.parameter_in == ParameterIn::Query);
+    named.map(|parameter| parameter.name.clone()).collect()
+}
+
 /// The query parameters that the operation at a route takes, in the order of its description; none where the document
 /// has no such operation. HEAD is answered as GET is.
 pub(super) fn query_parameters(method: &Method, route: &str) -> Option<&'static [String]> {
     static KNOWN: LazyLock<HashMap<String, HashMap<&'static str, Vec<String>>>> = LazyLock::new(|| {
         let mut document = document().clone();
-        let in_query = |operation: &Operation| {
-            let parameters = operation.parameters.iter().flatten();
-            let named = parameters.filter(|parameter| parameter.parameter_in == ParameterIn::Query);
-            named.map(|parameter| parameter.name.clone()).collect::<Vec<_>>()
-        };
         let of_path = |(path, item): (&String, &mut PathItem)| {
             let by_method = operations(item).into_iter().map(|(method, operation)| (method, in_query(operation)));
             (path.clone(), by_method.collect())
@@ -214,54 +249,6 @@ fn idempotency_key() -> Parameter {
         .build()
 }
 
-/// The statuses of errors that an operation below the base path can have.
-fn errors(method: &str, path: &str) -> Vec<u16> {
-    let mut statuses = vec![400, 401, 403, 405, 408, 429, 500, 503];
-    let reads = method == "GET" || path == "/classifications" || path.ends_with("/search");
-    let picture = path.ends_with("product-picture");
-    let names_something = path.contains('{') || path == "/assignments" || path.ends_with("auto-assignment");
-    if !reads || names_something || picture {
-        statuses.push(404);
-    }
-    if method != "GET" && method != "DELETE" || path == "/assignments" && method == "DELETE" {
-        statuses.extend([413, 415]);
-    }
-    if method != "GET" {
-        statuses.push(409);
-    }
-    if method != "GET" {
-        statuses.push(422);
-    }
-    let selects = path == "/assignments/{taxonomy}" || path.ends_with("/counts");
-    if selects && method == "GET" {
-        statuses.push(422);
-    }
-    statuses
-}
-
-fn add_errors(operation: &mut Operation, statuses: Vec<u16>) {
-    for status in statuses {
-        let description = match status {
-            400 => "Malformed.",
-            401 => "Without a credential that is in force.",
-            403 => "With a credential that may not do this.",
-            404 => "About something that does not exist.",
-            405 => "With a method that the path does not have.",
-            408 => "Not sent in time.",
-            409 => "Modified since the version sent, or there already.",
-            413 => "Too large.",
-            415 => "In a format that is not understood.",
-            422 => "Well-formed and wrong.",
-            429 => "Beyond the plan's limit (LIMIT_EXCEEDED) or the account's rate (RATE_LIMITED).",
-            503 => "Not available now; try again later.",
-            _ => "A mistake of the service.",
-        };
-        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ErrorBody"))).build();
-        let response = ResponseBuilder::new().description(description).content("application/json", content).build();
-        operation.responses.responses.insert(status.to_string(), RefOr::T(response));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,6 +273,7 @@ mod tests {
             for operation in item.as_object().into_iter().flat_map(|item| item.values()) {
                 let responses = operation["responses"].as_object().expect("responses");
                 assert!(responses.contains_key("500"), "{path}");
+                assert!(!responses.contains_key("405"), "no error of an operation: {path}");
                 for status in ["401", "429"] {
                     assert_eq!(responses.contains_key(status), path.starts_with(BASE_PATH), "{path}");
                 }

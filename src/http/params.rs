@@ -56,17 +56,22 @@ pub(super) async fn only_known(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
+/// What is said of a parameter that an operation does not know.
+pub(super) fn unknown_parameter(name: &str, known: &[String]) -> ApiError {
+    let takes = match known {
+        [] => "it takes none".to_owned(),
+        known => format!("it takes {}", known.join(", ")),
+    };
+    let message = format!("is no parameter of this operation; {takes}");
+    let fault = Fault::at(name, "UNKNOWN_PARAMETER", &message);
+    ApiError::BadRequest(format!("{name} {message}"), vec![fault])
+}
+
 impl Params {
     /// Refuses the first parameter whose name is not among these.
     pub(super) fn only(&self, known: &[String]) -> Result<(), ApiError> {
-        let Some((name, _)) = self.pairs.iter().find(|(name, _)| !known.contains(name)) else { return Ok(()) };
-        let takes = match known {
-            [] => "it takes none".to_owned(),
-            known => format!("it takes {}", known.join(", ")),
-        };
-        let message = format!("is no parameter of this operation; {takes}");
-        let fault = Fault::at(name, "UNKNOWN_PARAMETER", &message);
-        Err(ApiError::BadRequest(format!("{name} {message}"), vec![fault]))
+        let unknown = self.pairs.iter().find(|(name, _)| !known.contains(name));
+        unknown.map_or(Ok(()), |(name, _)| Err(unknown_parameter(name, known)))
     }
 
     /// Decodes a query string.

@@ -1,5 +1,7 @@
 //! Pictures of products.
 
+use std::time::Instant;
+
 use axum::Json;
 use axum::body::Body;
 use axum::extract::multipart::{Multipart, MultipartRejection};
@@ -15,6 +17,8 @@ use uuid::Uuid;
 
 use crate::domain::{Fault, ShopId};
 use crate::http::admission::Tab;
+use crate::http::described::errors::{BODY, EDIT, Errors, PICTURE, PRODUCT, TAKEN, WRONG_PICTURE};
+use crate::http::described::kinds::Binary;
 use crate::http::error::ApiError;
 use crate::http::layers::REQUEST_TIMEOUT;
 use crate::http::params::Params;
@@ -60,10 +64,12 @@ pub(super) struct PictureForm {
 }
 
 #[utoipa::path(post, path = "/products/global/product-picture", tag = "Pictures", operation_id = "uploadGlobalProductPicture",
+    summary = "Add a picture",
     description = "Gives a product its picture.",
     params(("productId" = String, Query, description = "The product.")),
     request_body(content = PictureForm, content_type = "multipart/form-data"),
-    responses((status = 201, description = "The picture.", body = PictureAnswer)))]
+    responses((status = 201, description = "The picture.", body = PictureAnswer),
+        Errors<{ EDIT | PRODUCT | TAKEN | WRONG_PICTURE | BODY }>))]
 pub(super) async fn upload(
     State(state): State<AppState>,
     caller: Caller,
@@ -76,10 +82,12 @@ pub(super) async fn upload(
 }
 
 #[utoipa::path(put, path = "/products/global/product-picture", tag = "Pictures", operation_id = "replaceGlobalProductPicture",
+    summary = "Replace a picture",
     description = "Replaces the picture of a product.",
     params(("productId" = String, Query, description = "The product.")),
     request_body(content = PictureForm, content_type = "multipart/form-data"),
-    responses((status = 200, description = "The picture.", body = PictureAnswer)))]
+    responses((status = 200, description = "The picture.", body = PictureAnswer),
+        Errors<{ EDIT | PRODUCT | PICTURE | WRONG_PICTURE | BODY }>))]
 pub(super) async fn replace(
     State(state): State<AppState>,
     caller: Caller,
@@ -91,11 +99,13 @@ pub(super) async fn replace(
 }
 
 #[utoipa::path(get, path = "/products/global/product-picture", tag = "Pictures", operation_id = "getGlobalProductPicture",
+    summary = "Read a picture",
     description = "The bytes of a product's picture.",
     params(("productId" = String, Query, description = "The product.")),
     responses(
-        (status = 200, description = "The picture.", content((Vec<u8> = "image/jpeg"), (Vec<u8> = "image/png"), (Vec<u8> = "image/gif"), (Vec<u8> = "image/webp"))),
-        (status = 304, description = "The picture is the one whose ETag was sent as If-None-Match.")))]
+        (status = 200, description = "The picture.", content((Binary = "image/jpeg"), (Binary = "image/png"), (Binary = "image/gif"), (Binary = "image/webp"))),
+        (status = 304, description = "The picture is the one whose ETag was sent as If-None-Match."),
+        Errors<{ PRODUCT | PICTURE }>))]
 pub(super) async fn read(
     State(state): State<AppState>,
     caller: Caller,
@@ -130,9 +140,11 @@ pub(super) async fn read(
 }
 
 #[utoipa::path(delete, path = "/products/global/product-picture", tag = "Pictures", operation_id = "deleteGlobalProductPicture",
+    summary = "Remove a picture",
     description = "Takes the picture of a product away. The product's version stays.",
     params(("productId" = String, Query, description = "The product.")),
-    responses((status = 204, description = "Taken away.")))]
+    responses((status = 204, description = "Taken away."),
+        Errors<{ EDIT | PRODUCT | PICTURE }>))]
 pub(super) async fn delete(
     State(state): State<AppState>,
     caller: Caller,
@@ -154,7 +166,9 @@ async fn store(
 ) -> Result<PictureAnswer, ApiError> {
     let bytes = file(request, state).await?;
     state.store.check_picture(caller.account, shop, product_id, replace).await?;
+    let began = Instant::now();
     let picture = state.inspector.inspect(bytes).await.map_err(|error| refusal(&error))?;
+    metrics::histogram!("vat_classification_picture_seconds").record(began.elapsed());
     let key = Uuid::new_v4();
     // Noted before the object is written, so that a crash in between leaves nothing behind for ever.
     state.store.orphan_object(&key.to_string(), state.pictures.place()).await?;

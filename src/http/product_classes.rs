@@ -11,8 +11,9 @@ use crate::domain::nomenclature::Nomenclature;
 use crate::http::admission::Tab;
 use crate::http::assignments::rounded;
 use crate::http::classifications::{LabelsAnswer, PathStep, path};
+use crate::http::described::errors::{Errors, TAXONOMY};
 use crate::http::error::ApiError;
-use crate::http::links;
+use crate::http::links::{self, PageLinks};
 use crate::http::params::Params;
 use crate::http::state::AppState;
 use crate::http::taxonomies::{SegmentAnswer, segments, taxonomy};
@@ -50,7 +51,17 @@ pub(super) struct ClassAnswer {
 /// A class that is listed, and how sure the words of the query lead to it.
 type Listed = (ClassCode, Option<f32>);
 
+/// A page of classes.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes an answer in the OpenAPI document")]
+pub(super) struct PageOfClasses {
+    /// In the order of the list, or the best first.
+    items: Vec<ClassAnswer>,
+    links: PageLinks,
+}
+
 #[utoipa::path(get, path = "/product-classes/{taxonomy}", tag = "Taxonomies", operation_id = "listProductClasses",
+    summary = "Browse or search a taxonomy",
     description = "Browses a taxonomy, or searches it: by the words that shops use, which the classifier understands, by words of labels in German and English, or by the beginning of a code.",
     params(
         ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
@@ -59,7 +70,8 @@ type Listed = (ClassCode, Option<f32>);
         ("size" = Option<i64>, Query, minimum = 1, maximum = 1000, description = "Classes of a page. Default 50."),
         ("cursor" = Option<String>, Query, description = "From a link of this service."),
     ),
-    responses((status = 200, description = "A page of classes.", body = links::PageAnswer<ClassAnswer>)))]
+    responses((status = 200, description = "A page of classes.", body = PageOfClasses),
+        Errors<{ TAXONOMY }>))]
 pub(super) async fn list(
     State(state): State<AppState>,
     tab: Tab,

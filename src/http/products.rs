@@ -21,6 +21,7 @@ use crate::domain::{Fault, ShopId, merge_patch};
 use crate::http::body::{
     JsonBody, PRODUCT_MIB, PRODUCTS_MIB, Part, PatchBody, aside, bad, misfits_of, misfits_with_nulls, shape, shape_part,
 };
+use crate::http::described::errors::{BODY, EDIT, EXISTING, Errors, PRODUCT, QUOTA, STALE, WRONG};
 use crate::http::error::ApiError;
 use crate::http::links::Links;
 use crate::http::params::Params;
@@ -252,6 +253,7 @@ fn client_product(body: ProductBody) -> Result<Product, Fault> {
 }
 
 #[utoipa::path(post, path = "/products/global", tag = "Products", operation_id = "createGlobalProducts",
+    summary = "Create products",
     description = "Creates products: at most 10,000 and 32 MiB, all or none, or with `onConflict=SKIP` all that can be. Auto-assignment starts by itself.",
     params(
         ("updateIfExists" = Option<bool>, Query, description = "Replace products that exist, as PUT does; else they are an error. Default false."),
@@ -261,7 +263,8 @@ fn client_product(body: ProductBody) -> Result<Product, Fault> {
     request_body(content = BTreeMap<String, ProductBody>, description = "Products by productId."),
     responses(
         (status = 200, description = "With SKIP: what became of each product, of which none was stored.", body = bulk::BulkAnswer),
-        (status = 201, description = "URLs of the products by productId; with SKIP `results`.", body = CreationAnswer)))]
+        (status = 201, description = "URLs of the products by productId; with SKIP `results`.", body = CreationAnswer),
+        Errors<{ EDIT | EXISTING | WRONG | BODY | QUOTA }>))]
 pub(super) async fn create(
     State(state): State<AppState>,
     caller: Caller,
@@ -309,12 +312,14 @@ pub(super) async fn create(
 }
 
 #[utoipa::path(get, path = "/products/global/{productId}", tag = "Products", operation_id = "getGlobalProduct",
+    summary = "Read a product",
     description = "One product.",
     params(
         ("productId" = String, Path, description = "The product, percent-encoded."),
         ("detail" = Option<String>, Query, description = "Small, Medium or Large, which is the default."),
     ),
-    responses((status = 200, description = "The product.", body = ProductAnswer)))]
+    responses((status = 200, description = "The product.", body = ProductAnswer),
+        Errors<{ PRODUCT }>))]
 pub(super) async fn read(
     State(state): State<AppState>,
     caller: Caller,
@@ -338,6 +343,7 @@ async fn show_one(
 }
 
 #[utoipa::path(put, path = "/products/global", tag = "Products", operation_id = "replaceGlobalProduct",
+    summary = "Replace or create a product",
     description = "Replaces a product entirely; creates it when it does not exist and currentVersion is 0.",
     params(
         ("productId" = String, Query, description = "The product, at most 65 characters."),
@@ -348,7 +354,8 @@ async fn show_one(
     request_body = ProductBody,
     responses(
         (status = 200, description = "The product, replaced.", body = ProductAnswer),
-        (status = 201, description = "The product, created.", body = ProductAnswer)))]
+        (status = 201, description = "The product, created.", body = ProductAnswer),
+        Errors<{ EDIT | PRODUCT | STALE | WRONG | BODY | QUOTA }>))]
 pub(super) async fn replace(
     State(state): State<AppState>,
     caller: Caller,
@@ -371,6 +378,7 @@ pub(super) async fn replace(
 }
 
 #[utoipa::path(patch, path = "/products/global", tag = "Products", operation_id = "updateGlobalProduct",
+    summary = "Change a product",
     description = "Changes a product by a JSON merge patch: absent keeps, null removes, objects merge, arrays are replaced.",
     params(
         ("productId" = String, Query, description = "The product."),
@@ -380,7 +388,8 @@ pub(super) async fn replace(
     request_body(content(
         (Value = "application/json"),
         (Value = "application/merge-patch+json"))),
-    responses((status = 200, description = "The product, changed.", body = ProductAnswer)))]
+    responses((status = 200, description = "The product, changed.", body = ProductAnswer),
+        Errors<{ EDIT | PRODUCT | STALE | WRONG | BODY | QUOTA }>))]
 pub(super) async fn patch(
     State(state): State<AppState>,
     caller: Caller,
@@ -403,7 +412,10 @@ pub(super) async fn patch(
 fn apply_patch(before: &Product, patch: Value) -> Result<Product, Vec<Fault>> {
     let mut document = serde_json::to_value(before).unwrap_or_default();
     merge_patch::apply(&mut document, patch);
-    shape(document, "").and_then(client_product).map_err(|fault| vec![fault])
+    shape(document.clone(), "").and_then(client_product).map_err(|first| {
+        let all = misfits_with_nulls::<ProductBody>(document);
+        if all.is_empty() { vec![first] } else { all }
+    })
 }
 
 /// Checks the shape of a patch, in which null is a value like any other wherever a field may be removed.
@@ -428,12 +440,14 @@ fn read_patch(patch: Value) -> Result<Value, Vec<Fault>> {
 }
 
 #[utoipa::path(delete, path = "/products/global", tag = "Products", operation_id = "deleteGlobalProduct",
+    summary = "Delete a product",
     description = "Deletes a product, its assignments and its picture.",
     params(
         ("productId" = String, Query, description = "The product."),
         ("currentVersion" = i64, Query, minimum = 0, description = "The version last read."),
     ),
-    responses((status = 204, description = "Deleted.")))]
+    responses((status = 204, description = "Deleted."),
+        Errors<{ EDIT | PRODUCT | STALE }>))]
 pub(super) async fn delete(
     State(state): State<AppState>,
     caller: Caller,

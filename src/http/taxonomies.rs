@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 use crate::domain::vat::{CountryVat, Sufficiency};
 use crate::domain::{ClassCode, Fault, ProductClass, Taxonomy};
 use crate::http::classifications::LabelsAnswer;
+use crate::http::described::errors::{CLASS, Errors, TAXONOMY};
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::state::AppState;
@@ -46,6 +47,7 @@ pub(super) struct SegmentAnswer {
 }
 
 #[utoipa::path(get, path = "/vat-rates/{taxonomy}/{productClass}", tag = "Taxonomies", operation_id = "getVatRates",
+    summary = "Read the VAT rates of a class",
     description = "The VAT rates that follow from a class, in every country of its taxonomy.",
     params(
         ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
@@ -53,7 +55,8 @@ pub(super) struct SegmentAnswer {
         ("date" = Option<String>, Query, description = "The day, such as 2026-11-21. Default today (UTC). A day to come is answered by the rules that are enacted already."),
         ("territories" = Option<bool>, Query, description = "Whether territories with rates or borders of their own follow the countries. Default false."),
     ),
-    responses((status = 200, description = "The rates.", body = VatRatesAnswer)))]
+    responses((status = 200, description = "The rates.", body = VatRatesAnswer),
+        Errors<{ TAXONOMY | CLASS }>))]
 pub(super) async fn vat_rates(
     State(state): State<AppState>,
     Path((name, class)): Path<(String, String)>,

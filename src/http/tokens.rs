@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::domain::changes::instant;
+use crate::http::described::errors::{ADMIN, Errors};
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use crate::store::accounts::Caller;
@@ -53,8 +54,10 @@ impl From<TokenListing> for TokenAnswer {
 }
 
 #[utoipa::path(get, path = "/tokens", tag = "Changes", operation_id = "listTokens",
+    summary = "List access tokens",
     description = "The tokens of the account that are in force, by their ids. Needs ADMIN. They are made and ended on the command line of the service.",
-    responses((status = 200, description = "The tokens.", body = TokenList)))]
+    responses((status = 200, description = "The tokens.", body = TokenList),
+        Errors<{ ADMIN }>))]
 pub(super) async fn list(State(state): State<AppState>, caller: Caller) -> Result<Json<TokenList>, ApiError> {
     let tokens = state.store.tokens_in_force(caller.account).await?;
     Ok(Json(TokenList { items: tokens.into_iter().map(TokenAnswer::from).collect() }))

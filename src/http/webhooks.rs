@@ -12,8 +12,9 @@ use uuid::Uuid;
 use crate::domain::changes::{instant, type_of_name, types, write_sequence};
 use crate::domain::{Fault, Taxonomy};
 use crate::http::body::{JsonBody, shape_with_nulls, typed};
+use crate::http::described::errors::{ADMIN, BODY, Errors, WEBHOOK, WRONG_ADDRESS};
 use crate::http::error::ApiError;
-use crate::http::links;
+use crate::http::links::{self, PageLinks};
 use crate::http::params::Params;
 use crate::http::state::AppState;
 use crate::store::StoreError;
@@ -134,6 +135,18 @@ pub(super) struct DeliveryAnswer {
     created_at: String,
 }
 
+/// A page of deliveries.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes an answer in the OpenAPI document")]
+pub(in crate::http) struct PageOfDeliveries {
+    /// In the order of the list.
+    items: Vec<DeliveryAnswer>,
+    links: PageLinks,
+    /// With `count=true`: how many there are on all pages.
+    #[schema(nullable = false)]
+    total: Option<i64>,
+}
+
 impl From<Webhook> for WebhookAnswer {
     fn from(webhook: Webhook) -> Self {
         WebhookAnswer {
@@ -224,9 +237,11 @@ impl Judge {
 }
 
 #[utoipa::path(post, path = "/webhooks", tag = "Webhooks", operation_id = "createWebhook",
+    summary = "Register a webhook",
     description = "Registers an address to which changes are sent from now on: at least once, in order for each product, signed as the Standard Webhooks specification says. The answer shows the signing secret, which is never shown again. An attempt may take 10 seconds; failed ones are repeated with growing pauses for three days, then the webhook is disabled. Redirects are followed when they are 307 or 308; 410 disables at once.",
     request_body = WebhookBody,
-    responses((status = 201, description = "The webhook with its secret.", body = WebhookAnswer)))]
+    responses((status = 201, description = "The webhook with its secret.", body = WebhookAnswer),
+        Errors<{ ADMIN | WRONG_ADDRESS | BODY }>))]
 pub(super) async fn create(
     State(state): State<AppState>,
     caller: Caller,
@@ -246,17 +261,21 @@ pub(super) async fn create(
 }
 
 #[utoipa::path(get, path = "/webhooks", tag = "Webhooks", operation_id = "listWebhooks",
+    summary = "List webhooks",
     description = "The webhooks of the account, oldest first.",
-    responses((status = 200, description = "The webhooks.", body = WebhookList)))]
+    responses((status = 200, description = "The webhooks.", body = WebhookList),
+        Errors<{ ADMIN }>))]
 pub(super) async fn list(State(state): State<AppState>, caller: Caller) -> Result<Json<WebhookList>, ApiError> {
     let webhooks = state.store.webhooks(caller.account).await?;
     Ok(Json(WebhookList { items: webhooks.into_iter().map(WebhookAnswer::from).collect() }))
 }
 
 #[utoipa::path(get, path = "/webhooks/{webhookId}", tag = "Webhooks", operation_id = "getWebhook",
+    summary = "Read a webhook",
     description = "One webhook.",
     params(("webhookId" = Uuid, Path, description = "The webhook.")),
-    responses((status = 200, description = "The webhook.", body = WebhookAnswer)))]
+    responses((status = 200, description = "The webhook.", body = WebhookAnswer),
+        Errors<{ ADMIN | WEBHOOK }>))]
 pub(super) async fn read(
     State(state): State<AppState>,
     caller: Caller,
@@ -267,10 +286,12 @@ pub(super) async fn read(
 }
 
 #[utoipa::path(patch, path = "/webhooks/{webhookId}", tag = "Webhooks", operation_id = "updateWebhook",
+    summary = "Change a webhook",
     description = "Changes a webhook. What waits is tried again at once.",
     params(("webhookId" = Uuid, Path, description = "The webhook.")),
     request_body = WebhookPatchBody,
-    responses((status = 200, description = "The webhook, changed.", body = WebhookAnswer)))]
+    responses((status = 200, description = "The webhook, changed.", body = WebhookAnswer),
+        Errors<{ ADMIN | WEBHOOK | WRONG_ADDRESS | BODY }>))]
 pub(super) async fn update(
     State(state): State<AppState>,
     caller: Caller,
@@ -294,9 +315,11 @@ pub(super) async fn update(
 }
 
 #[utoipa::path(delete, path = "/webhooks/{webhookId}", tag = "Webhooks", operation_id = "deleteWebhook",
+    summary = "Delete a webhook",
     description = "Deletes a webhook, and what it had yet to send.",
     params(("webhookId" = Uuid, Path, description = "The webhook.")),
-    responses((status = 204, description = "Deleted.")))]
+    responses((status = 204, description = "Deleted."),
+        Errors<{ ADMIN | WEBHOOK }>))]
 pub(super) async fn delete(
     State(state): State<AppState>,
     caller: Caller,
@@ -307,6 +330,7 @@ pub(super) async fn delete(
 }
 
 #[utoipa::path(get, path = "/webhooks/{webhookId}/deliveries", tag = "Webhooks", operation_id = "listDeliveries",
+    summary = "List deliveries",
     description = "Deliveries of a webhook, the latest first: all that wait, and the last 1,000 that were made. Changes for which there is no delivery yet wait in the feed.",
     params(
         ("webhookId" = Uuid, Path, description = "The webhook."),
@@ -314,7 +338,8 @@ pub(super) async fn delete(
         ("size" = Option<i64>, Query, minimum = 1, maximum = 1000, description = "Items of a page. Default 50."),
         ("cursor" = Option<String>, Query, description = "From a link of this service."),
     ),
-    responses((status = 200, description = "A page of deliveries.", body = links::PageAnswer<DeliveryAnswer>)))]
+    responses((status = 200, description = "A page of deliveries.", body = PageOfDeliveries),
+        Errors<{ ADMIN | WEBHOOK }>))]
 pub(super) async fn deliveries(
     State(state): State<AppState>,
     caller: Caller,

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
+use std::time::Instant;
 
 use chrono::Utc;
 use rayon::prelude::*;
@@ -51,9 +52,11 @@ pub async fn work_off(store: &Store, engine: &Arc<Engine>, shutdown: &Cancellati
         let Some(batch) = store.claim_auto_assignments(BATCH_PRODUCTS).await? else { return Ok(()) };
         // What was decided before these products were queued is known to whoever decides for them.
         memory::follow(store, engine).await?;
+        let began = Instant::now();
         let (batch, results) = decide(engine.clone(), batch).await;
+        metrics::histogram!("vat_classification_decision_seconds").record(began.elapsed());
         let stored = batch.complete(&results).await?;
-        metrics::counter!("auto_assignments_total").increment(stored as u64);
+        metrics::counter!("vat_classification_auto_assignments_total").increment(stored as u64);
     }
     Ok(())
 }
@@ -94,7 +97,7 @@ pub async fn decide_by(
         batch.claims.iter().zip(&decided).filter_map(|(claim, one)| Some((claim, one.as_ref().err()?)))
     {
         tracing::error!(product_key = claim.key(), reason, "auto-assignment of a product failed; it is parked");
-        metrics::counter!("auto_assignment_parked_total").increment(1);
+        metrics::counter!("vat_classification_auto_assignment_parked_total").increment(1);
     }
     (batch, decided)
 }

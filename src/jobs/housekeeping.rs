@@ -66,7 +66,7 @@ pub async fn remove_orphans(
         // Each is either forgotten or put back by the time for which orphans are kept, so that this ends.
         store.postpone_orphans(&keys(&kept)).await?;
     }
-    metrics::counter!("orphaned_objects_removed_total").increment(removed as u64);
+    metrics::counter!("vat_classification_orphaned_objects_removed_total").increment(removed as u64);
     Ok(removed)
 }
 

@@ -151,7 +151,7 @@ async fn teach(store: &Store, engine: &Arc<Engine>, lesson: &MemoryLesson) -> Re
     let (engine, asked) = (engine.clone(), lesson.clone());
     let changed = tokio::task::spawn_blocking(move || changed(&engine, &asked, &texts, &products)).await;
     let queued = store.teach(lesson, &changed.unwrap_or_default(), more).await?;
-    metrics::counter!("memory_requeued_total").increment(queued.unwrap_or_default() as u64);
+    metrics::counter!("vat_classification_memory_requeued_total").increment(queued.unwrap_or_default() as u64);
     Ok(queued)
 }
 

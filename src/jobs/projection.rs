@@ -129,11 +129,11 @@ impl Feeder {
         for (change, outcome) in changes.iter().zip(&outcomes) {
             if let Outcome::Never(reason) = outcome {
                 tracing::warn!(product_key = change.key, reason, "a product cannot be indexed");
-                metrics::counter!("search_parked_total").increment(1);
+                metrics::counter!("vat_classification_search_parked_total").increment(1);
             }
         }
         let stalled = !outcomes.is_empty() && outcomes.iter().all(|outcome| matches!(outcome, Outcome::Retry(_)));
-        metrics::counter!("search_changes_total").increment(outcomes.len() as u64);
+        metrics::counter!("vat_classification_search_changes_total").increment(outcomes.len() as u64);
         claim.finish(&changes.into_iter().zip(outcomes).collect::<Vec<(Change, Outcome)>>()).await?;
         Ok(if stalled { Round::Stalled } else { Round::Progress })
     }

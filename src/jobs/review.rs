@@ -55,7 +55,7 @@ async fn round(store: &Store, shutdown: &CancellationToken) -> Result<(), StoreE
 pub async fn work_off(store: &Store, shutdown: &CancellationToken) -> Result<(), StoreError> {
     while !shutdown.is_cancelled() {
         match store.work_on_action(None, BATCH_ASSIGNMENTS).await {
-            Ok(Some(_)) => metrics::counter!("action_batches_total").increment(1),
+            Ok(Some(_)) => metrics::counter!("vat_classification_action_batches_total").increment(1),
             Ok(None) => return Ok(()),
             Err(error) if error.is_about_data() => match store.waiting_action().await? {
                 Some(action) => give_up(store, action, &error).await?,

@@ -54,7 +54,7 @@ pub async fn keep_up(
     }
     store.set_rule_state(&rule_set, today).await?;
     tracing::info!(changed, %today, rule_set, "judged assignments by the VAT rules of the day");
-    metrics::counter!("assignments_judged_again_total").increment(changed as u64);
+    metrics::counter!("vat_classification_assignments_judged_again_total").increment(changed as u64);
     Ok(changed)
 }
 

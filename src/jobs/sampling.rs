@@ -15,13 +15,19 @@ pub const ROUND: Duration = Duration::from_secs(15);
 pub async fn run(store: Store, shutdown: CancellationToken) {
     let nobody = Notify::new();
     loop {
+        let (size, idle) = (store.pool().size(), store.pool().num_idle());
+        metrics::gauge!("vat_classification_database_connections", "state" => "idle").set(idle as f64);
+        metrics::gauge!("vat_classification_database_connections", "state" => "used")
+            .set((size as usize).saturating_sub(idle) as f64);
         match store.queue_lengths().await {
             Ok(lengths) => {
-                metrics::gauge!("auto_assignment_queue_products").set(lengths.auto_queue as f64);
-                metrics::gauge!("auto_assignment_parked_products").set(lengths.auto_parked as f64);
-                metrics::gauge!("search_outbox_rows").set(lengths.search_outbox as f64);
-                metrics::gauge!("search_parked_products").set(lengths.search_parked as f64);
-                metrics::gauge!("orphaned_objects").set(lengths.orphaned_objects as f64);
+                metrics::gauge!("vat_classification_auto_assignment_queue_products").set(lengths.auto_queue as f64);
+                metrics::gauge!("vat_classification_auto_assignment_parked_products").set(lengths.auto_parked as f64);
+                metrics::gauge!("vat_classification_search_outbox_rows").set(lengths.search_outbox as f64);
+                metrics::gauge!("vat_classification_search_parked_products").set(lengths.search_parked as f64);
+                metrics::gauge!("vat_classification_orphaned_objects").set(lengths.orphaned_objects as f64);
+                metrics::gauge!("vat_classification_auto_assignment_oldest_seconds").set(lengths.auto_queue_seconds);
+                metrics::gauge!("vat_classification_search_outbox_oldest_seconds").set(lengths.search_outbox_seconds);
             }
             Err(error) => tracing::warn!(%error, "the queues cannot be measured now"),
         }

@@ -106,8 +106,9 @@ async fn make(
         let gone = outcomes.iter().any(|(_, gone)| *gone);
         let attempts: Vec<Attempt> = outcomes.into_iter().map(|(attempt, _)| attempt).collect();
         let delivered = attempts.iter().filter(|attempt| attempt.delivered).count();
-        metrics::counter!("webhook_attempts_total", "outcome" => "delivered").increment(delivered as u64);
-        metrics::counter!("webhook_attempts_total", "outcome" => "failed")
+        metrics::counter!("vat_classification_webhook_attempts_total", "outcome" => "delivered")
+            .increment(delivered as u64);
+        metrics::counter!("vat_classification_webhook_attempts_total", "outcome" => "failed")
             .increment((attempts.len() - delivered) as u64);
         let mut enabled = attempts.is_empty() || store.note_attempts(&round, &attempts).await?;
         if gone {

@@ -9,6 +9,7 @@ mod verify;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use crate::store::pages::Page;
 use crate::store::search::{Change, FilterError, Found, IndexRecord, Outcome, StoredProduct};
@@ -121,13 +122,16 @@ impl Engine {
     /// # Errors
     /// [`SearchError::TooSlow`] and [`SearchError::Unavailable`] are 503 to a client.
     pub async fn page(&self, search: &Search<'_>) -> Result<Page<Found>, SearchError> {
-        match self {
+        let began = Instant::now();
+        let (engine, page) = match self {
             Engine::Postgres(postgres) => {
                 postgres.require_ready().await?;
-                postgres.store.filter_products(search).await.map_err(SearchError::from)
+                ("postgresql", postgres.store.filter_products(search).await.map_err(SearchError::from))
             }
-            Engine::Elasticsearch(elastic) => elastic.page(search).await,
-        }
+            Engine::Elasticsearch(elastic) => ("elasticsearch", elastic.page(search).await),
+        };
+        metrics::histogram!("vat_classification_search_seconds", "engine" => engine).record(began.elapsed());
+        page
     }
 
     /// How many products satisfy criteria, on all pages. Answers or fails within the deadline.

@@ -125,7 +125,7 @@ where
         Err(error) => {
             let product_key: i64 = row.try_get("product_key").unwrap_or_default();
             tracing::error!(product_key, %error, "a stored product cannot be read and is left out");
-            metrics::counter!("unreadable_products_total").increment(1);
+            metrics::counter!("vat_classification_unreadable_products_total").increment(1);
             None
         }
     };

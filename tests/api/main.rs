@@ -15,6 +15,7 @@ mod changes;
 mod classification;
 mod console;
 mod errors;
+mod examples;
 mod fairness;
 mod feed;
 mod files;

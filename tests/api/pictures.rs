@@ -10,7 +10,7 @@ use vat_classification::http::BASE_PATH;
 
 use crate::app::{Answer, App};
 
-fn picture(format: ImageFormat) -> Vec<u8> {
+pub(crate) fn picture(format: ImageFormat) -> Vec<u8> {
     let mut bytes = Vec::new();
     DynamicImage::new_rgb8(3, 2).write_to(&mut Cursor::new(&mut bytes), format).expect("a picture");
     bytes

@@ -21,7 +21,7 @@ use crate::domain::validation::{
     MAX_ATTRIBUTE_CHARACTERS, MAX_CONDITIONS, MAX_DESCRIPTION_CHARACTERS, MAX_MANUFACTURER_CHARACTERS,
     MAX_NAME_CHARACTERS, MAX_REFERENCE_CHARACTERS, MAX_TAG_CHARACTERS, MAX_TAGS, MAX_UIDS, UNITS,
 };
-use crate::domain::{Taxonomy, countries};
+use crate::domain::{Taxonomy, changes, countries};
 use crate::http::actions::MAX_COMMENT_CHARACTERS;
 use crate::http::assignment_counts::GROUPED_BY;
 use crate::http::openapi::schemas::{
@@ -32,8 +32,6 @@ use crate::http::params::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE};
 
 /// What the name of a schema gets when its fields may also be null, to be removed by a merge patch.
 const PATCH_SUFFIX: &str = "Patch";
-/// Any text without U+0000, which the service refuses everywhere.
-const NO_NUL: &str = r"^[^\u0000]*$";
 /// A product id: not one of the reserved ones.
 const PRODUCT_ID: &str = r"^(?!(\.|\.\.|product-picture)$)[^\u0000]+$";
 /// The code of a class.
@@ -46,6 +44,13 @@ const CLASS_PREFIX: &str = "^[0-9]{1,10}$";
 const CLASS_OR_CODE: &str = "^[0-9]{2,10}(-[0-9]{2}-[0-9]{3})?$";
 /// A customs code as people write it.
 const CUSTOMS_CODE: &str = r"^[ .]*([0-9][ .]*){4,11}$";
+/// A day, or an instant of it.
+const DAY_OR_INSTANT: &str =
+    "^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)?$";
+/// A column and what it stands for.
+const MAPPING: &str = "^[^=]+=(productId|shopId|gtin|[a-z]{2}:productName)?$";
+/// A colour.
+const COLOR: &str = "^#[0-9A-Fa-f]{6}$";
 /// The keys of languages have this form; not every such key is a language.
 const LANGUAGE: &str = "^[a-z]{2,3}$";
 /// The form of a global trade item number; its check digit is another matter.
@@ -60,6 +65,11 @@ pub(super) fn narrow(document: &mut Document) {
     for item in document.paths.paths.values_mut() {
         for (method, operation) in super::operations(item) {
             operation.parameters.iter_mut().flatten().for_each(narrow_parameter);
+            if operation.operation_id.as_deref() == Some("listAssignments") {
+                // Counts, with the same filter, may leave it out.
+                let statuses = operation.parameters.iter_mut().flatten().filter(|one| one.name == "assignmentStatus");
+                statuses.for_each(|one| one.required = Required::True);
+            }
             for content in bodies(operation) {
                 if let Some(schema) = &mut content.schema {
                     narrow_map_of_products(schema);
@@ -142,7 +152,7 @@ fn narrow_parameter(parameter: &mut Parameter) {
             .maximum(Some(Number::Int(1)))
             .into(),
         "actionId" => text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Uuid))).into(),
-        "productIds" | "labels" => Schema::Array(ArrayBuilder::new().items(text().pattern(Some(NO_NUL))).build()),
+        "productIds" | "labels" => Schema::Array(ArrayBuilder::new().items(text()).build()),
         "productId" => product_id().into(),
         "productClass" if parameter.description.as_deref().unwrap_or_default().starts_with("The beginning") => {
             text().pattern(Some(CLASS_PREFIX)).into()
@@ -153,16 +163,22 @@ fn narrow_parameter(parameter: &mut Parameter) {
         "size" => whole(1, MAX_PAGE_SIZE as i64).default(Some(Value::from(DEFAULT_PAGE_SIZE))).into(),
         "shopId" => whole(1, i64::MAX).into(),
         "currentVersion" | "after" => whole(0, i64::MAX).into(),
-        "query" => text().pattern(Some(NO_NUL)).into(),
+        "format" => one_of(&["CSV", "XLSX"]).into(),
+        "state" => one_of(&["PENDING", "DELIVERED"]).into(),
+        "types" => {
+            let names: Vec<String> = changes::types().collect();
+            some_of(&names.iter().map(String::as_str).collect::<Vec<_>>())
+        }
+        "updatedFrom" | "updatedTo" => text().pattern(Some(DAY_OR_INSTANT)).into(),
+        "language" => text().pattern(Some(LANGUAGE)).into(),
+        "languages" => Schema::Array(ArrayBuilder::new().items(text().pattern(Some(LANGUAGE))).build()),
+        "map" => Schema::Array(ArrayBuilder::new().items(text().pattern(Some(MAPPING))).build()),
+        "query" => text().into(),
         _ => {
             parameter.schema.iter_mut().for_each(without_null);
             return;
         }
     };
-    // Counts may leave it out, and say that none selects all.
-    if parameter.name == "assignmentStatus" && !parameter.description.as_deref().unwrap_or_default().contains("none") {
-        parameter.required = Required::True;
-    }
     parameter.schema = Some(RefOr::T(schema));
 }
 
@@ -183,12 +199,17 @@ fn narrow_fields(name: &str, object: &mut Object) {
         "PhysicalMeasure" => &["unit", "amount"],
         _ => &[],
     };
+    if name == "LabelChange" {
+        object.min_properties = Some(1);
+    }
     if object.additional_properties.is_none() {
         object.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
     }
     object.required.extend(required.iter().map(|field| (*field).to_owned()));
     for (field, schema) in &mut object.properties {
-        if let Some(narrow) = field_schema(name, field) {
+        // A type with a name of its own says it already.
+        let is_named = matches!(schema, RefOr::Ref(_));
+        if let Some(narrow) = field_schema(name, field).filter(|_| !is_named) {
             let nullable = is_nullable(schema);
             let description = description_of(schema);
             *schema = narrow.description(description).into();
@@ -204,8 +225,9 @@ fn narrow_fields(name: &str, object: &mut Object) {
         if let RefOr::T(Schema::Object(map)) = schema
             && map.additional_properties.is_some()
         {
-            let keys = if field == "languageAttributes" { LANGUAGE } else { NO_NUL };
-            map.property_names = Some(Box::new(text().pattern(Some(keys)).into()));
+            if field == "languageAttributes" {
+                map.property_names = Some(Box::new(text().pattern(Some(LANGUAGE)).into()));
+            }
             map.max_properties = (field == "productUids").then_some(MAX_UIDS);
             if field == "merchantProductAttributes" {
                 map.additional_properties = Some(Box::new(AdditionalProperties::RefOr(RefOr::T(attribute_value()))));
@@ -214,11 +236,6 @@ fn narrow_fields(name: &str, object: &mut Object) {
                 map.properties.insert("gtin".to_owned(), RefOr::T(text().pattern(Some(GTIN)).into()));
             }
         }
-        each_text(schema, &mut |text| {
-            if text.pattern.is_none() && text.enum_values.is_none() && text.format.is_none() {
-                text.pattern = Some(NO_NUL.to_owned());
-            }
-        });
         each_whole(schema);
         limit_items(name, field, schema);
     }
@@ -226,10 +243,10 @@ fn narrow_fields(name: &str, object: &mut Object) {
 
 /// What a field of a request may hold, where its Rust type does not say it.
 fn field_schema(schema: &str, field: &str) -> Option<ObjectBuilder> {
-    let short = |most| text().max_length(Some(most)).pattern(Some(NO_NUL));
+    let short = |most| text().max_length(Some(most));
     Some(match (schema, field) {
         (_, "taxonomy") => one_of(&Taxonomy::ALL.map(Taxonomy::name)),
-        ("ActionProduct" | "RequeueProduct", "productId") => text().pattern(Some(NO_NUL)),
+        ("ActionProduct" | "RequeueProduct", "productId") => text(),
         ("ActionProduct" | "BulkActionBody", "productClass") => text().pattern(Some(ASSIGNED_CLASS)),
         ("ActionBody", "onConflict") => one_of(&["FAIL", "SKIP"]),
         ("BulkActionBody", "action") => one_of(&Action::ALL.map(Action::name)),
@@ -258,7 +275,10 @@ fn field_schema(schema: &str, field: &str) -> Option<ObjectBuilder> {
         ("MerchantProductAttribute", "format") => one_of(&["None", "URL", "EMAIL", "ISO_DATE", "INTEGER", "DECIMAL"]),
         ("MerchantProductAttribute", "displayName") => short(attributes::MAX_DISPLAY_CHARACTERS),
         ("MerchantProductAttribute", "description") => short(attributes::MAX_DESCRIPTION_CHARACTERS),
-        ("AssignmentLabel", "label") => text().min_length(Some(1)).max_length(Some(100)).pattern(Some(LABEL)),
+        ("AssignmentLabel" | "LabelChange", "color") => text().pattern(Some(COLOR)),
+        ("AssignmentLabel" | "LabelChange", "label") => {
+            text().min_length(Some(1)).max_length(Some(100)).pattern(Some(LABEL))
+        }
         _ => return None,
     })
 }
@@ -373,7 +393,6 @@ mod tests {
             ("ClassificationItem", "id", json!("string")),
             ("ActionProduct", "shopId", json!("integer")),
             ("CustomsPatch", "countryOfOrigin", json!(["string", "null"])),
-            ("EventAnswer", "strategy", json!(["string", "null"])),
         ] {
             assert_eq!(schemas[schema]["properties"][field]["type"], wanted, "{schema}.{field}");
         }

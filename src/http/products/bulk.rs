@@ -15,8 +15,9 @@ use crate::domain::product::Product;
 use crate::domain::{Fault, ShopId};
 use crate::http::admission::Tab;
 use crate::http::body::{JsonBody, PRODUCTS_MIB, bad, shape_with_nulls, typed};
+use crate::http::described::errors::{BODY, EDIT, Errors, PRODUCT, QUOTA, SEARCH, STALE, WRONG};
 use crate::http::error::ApiError;
-use crate::http::links::{self, Links};
+use crate::http::links::Links;
 use crate::http::params::{MAX_LIST_VALUES, MAX_PAGE_SIZE, Params};
 use crate::http::products::listing::{self, Listing};
 use crate::http::products::{Detail, PathParts, ProductAnswer, apply_patch, read_patch, show_one};
@@ -182,10 +183,12 @@ pub(super) async fn create_what_can_be(
 }
 
 #[utoipa::path(post, path = "/products/global/search", tag = "Products", operation_id = "searchGlobalProducts",
+    summary = "Search products",
     description = "Lists products as GET does, by a body: for many ids, or long filters. Follow links.next by sending the same body to it.",
     params(("cursor" = Option<String>, Query, description = "From a link of this service.")),
     request_body = ProductSearchBody,
-    responses((status = 200, description = "A page of products.", body = links::PageAnswer<ProductAnswer>)))]
+    responses((status = 200, description = "A page of products.", body = listing::PageOfProducts),
+        Errors<{ SEARCH | BODY }>))]
 pub(in crate::http) async fn search(
     State(state): State<AppState>,
     caller: Caller,
@@ -227,9 +230,11 @@ pub(in crate::http) async fn search(
 }
 
 #[utoipa::path(post, path = "/products/global/updates", tag = "Products", operation_id = "updateGlobalProducts",
+    summary = "Change many products",
     description = "Changes up to 1,000 products by merge patches: all or none, or with `onConflict` SKIP all that can be changed.",
     request_body = UpdatesBody,
-    responses((status = 200, description = "What became of each.", body = BulkAnswer)))]
+    responses((status = 200, description = "What became of each.", body = BulkAnswer),
+        Errors<{ EDIT | PRODUCT | STALE | WRONG | BODY | QUOTA }>))]
 pub(in crate::http) async fn update(
     State(state): State<AppState>,
     caller: Caller,
@@ -264,9 +269,11 @@ pub(in crate::http) async fn update(
 }
 
 #[utoipa::path(post, path = "/products/global/deletions", tag = "Products", operation_id = "deleteGlobalProducts",
+    summary = "Delete many products",
     description = "Deletes up to 1,000 products with their assignments and pictures: all or none, or with `onConflict` SKIP all that can be deleted.",
     request_body = DeletionsBody,
-    responses((status = 200, description = "What became of each.", body = BulkAnswer)))]
+    responses((status = 200, description = "What became of each.", body = BulkAnswer),
+        Errors<{ EDIT | PRODUCT | STALE | BODY }>))]
 pub(in crate::http) async fn delete(
     State(state): State<AppState>,
     caller: Caller,

@@ -2,19 +2,33 @@
 
 use axum::extract::{Path, RawQuery, State};
 use axum::response::Response;
+use utoipa::ToSchema;
 
 use crate::domain::ShopId;
 use crate::domain::filter::Criteria;
 use crate::http::admission::{ITEM_BYTES, Tab};
 use crate::http::body::{aside, bad};
+use crate::http::described::errors::{Errors, SEARCH};
 use crate::http::error::ApiError;
-use crate::http::links;
+use crate::http::links::{self, PageLinks};
 use crate::http::params::{DEFAULT_PAGE_SIZE, Params};
 use crate::http::products::{Detail, PathParts, ProductAnswer};
 use crate::http::state::AppState;
 use crate::search::Search;
 use crate::store::accounts::Caller;
 use crate::store::products::ProductPage;
+
+/// A page of products.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "describes an answer in the OpenAPI document")]
+pub(in crate::http) struct PageOfProducts {
+    /// In the order of the list.
+    items: Vec<ProductAnswer>,
+    links: PageLinks,
+    /// With `count=true`: how many there are on all pages.
+    #[schema(nullable = false)]
+    total: Option<i64>,
+}
 
 /// What a list shows.
 pub(super) struct Listing {
@@ -35,6 +49,7 @@ pub(super) struct Listing {
 }
 
 #[utoipa::path(get, path = "/products/global", tag = "Products", operation_id = "listGlobalProducts",
+    summary = "List products",
     description = "Lists products by productId, in pages. Follow links.next to the end to visit each once. For many ids or long filters there is POST …/search.",
     params(
         ("size" = Option<i64>, Query, minimum = 1, maximum = 1000, description = "Items of a page. Default 50."),
@@ -45,7 +60,8 @@ pub(super) struct Listing {
         ("count" = Option<bool>, Query, description = "Whether `total` tells how many products there are on all pages. Default false."),
         ("cursor" = Option<String>, Query, description = "From a link of this service."),
     ),
-    responses((status = 200, description = "A page of products.", body = links::PageAnswer<ProductAnswer>)))]
+    responses((status = 200, description = "A page of products.", body = PageOfProducts),
+        Errors<{ SEARCH }>))]
 pub(in crate::http) async fn list(
     State(state): State<AppState>,
     caller: Caller,
