@@ -3,10 +3,10 @@
 use anyhow::{Context, bail};
 use chrono::{DateTime, Days, SecondsFormat, Utc};
 
-use crate::app::database::Database;
-use crate::app::settings::{AccountCommand, DatabaseSettings, MemoryCommand, NamedAccount, TokenCommand};
+use crate::app::database::on;
+use crate::app::remembered;
+use crate::app::settings::{AccountCommand, NamedAccount, TokenCommand};
 use crate::domain::access::{TOKEN_RANDOM_BYTES, TokenHash, hash_token, write_token};
-use crate::store::Store;
 use crate::store::operators::{AccountRow, TokenListing, Tokens};
 
 /// A new token and the hash under which it is stored.
@@ -16,14 +16,6 @@ pub(super) fn new_token() -> anyhow::Result<(String, TokenHash)> {
     let token = write_token(&random);
     let hash = hash_token(&token).context("a token of our own is malformed")?;
     Ok((token, hash))
-}
-
-/// Does something with the database, and lets go of it whatever comes of that.
-async fn on<T>(settings: &DatabaseSettings, work: impl AsyncFnOnce(&Store) -> anyhow::Result<T>) -> anyhow::Result<T> {
-    let database = Database::open(settings).await?;
-    let done = work(&database.store).await;
-    database.close().await;
-    done
 }
 
 pub(super) async fn account(command: AccountCommand) -> anyhow::Result<()> {
@@ -57,27 +49,9 @@ pub(super) async fn account(command: AccountCommand) -> anyhow::Result<()> {
             let products = on(&database, async |store| Ok(store.delete_account(&name).await?)).await?;
             println!("{name} deleted with {products} products");
         }
-        AccountCommand::Memory { command } => memory(command).await?,
+        AccountCommand::Memory { command } => remembered::run(command).await?,
     }
     Ok(())
-}
-
-async fn memory(command: MemoryCommand) -> anyhow::Result<()> {
-    let (MemoryCommand::Show(account) | MemoryCommand::Clear(account)) = &command;
-    on(&account.database, async |store| {
-        let caller = store.account_by_name(&account.name, &account.name).await?;
-        let key = caller.with_context(|| format!("there is no account \"{}\"", account.name))?.account;
-        match &command {
-            MemoryCommand::Show(_) => {
-                for size in store.memory_sizes(key).await? {
-                    println!("{}\t{}\t{}", size.taxonomy().name(), size.right, size.wrong);
-                }
-            }
-            MemoryCommand::Clear(_) => println!("{}", store.clear_memory(key).await?),
-        }
-        Ok(())
-    })
-    .await
 }
 
 fn account_line(account: &AccountRow) -> String {

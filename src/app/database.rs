@@ -49,6 +49,17 @@ impl Database {
     }
 }
 
+/// Does something with the database, and lets go of it whatever comes of that.
+pub(super) async fn on<T>(
+    settings: &DatabaseSettings,
+    work: impl AsyncFnOnce(&Store) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let database = Database::open(settings).await?;
+    let done = work(&database.store).await;
+    database.close().await;
+    done
+}
+
 /// Refuses the URL of another kind of database. What it holds besides is not told: there may be a password in it.
 pub(super) fn check_url(url: &str) -> anyhow::Result<()> {
     let is_known = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));

@@ -12,6 +12,7 @@ mod models;
 mod queue;
 mod reindex;
 mod reload;
+pub mod remembered;
 mod serve;
 mod settings;
 mod transfer;

@@ -293,6 +293,20 @@ pub(super) enum MemoryCommand {
     Show(NamedAccount),
     /// Forgets them and prints how many they were. Assignments stay as they are.
     Clear(NamedAccount),
+    /// Writes them to a file, one a line in JSON with the texts of the products, and prints how many they were.
+    Export(MemoryFile),
+    /// Makes the account remember what such a file holds, so that a second account of the same merchant starts with what
+    /// the first one knows; prints how many decisions were new. All lines are checked before any is taken.
+    Import(MemoryFile),
+}
+
+/// An account and a file of remembered decisions.
+#[derive(Clone, Debug, Args)]
+pub(super) struct MemoryFile {
+    #[command(flatten)]
+    pub account: NamedAccount,
+    /// The file.
+    pub file: PathBuf,
 }
 
 /// An account by its name.

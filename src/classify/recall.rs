@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 
 use super::features::{Extractor, Feature, Field, Kind};
-use super::{Classifier, ProductText};
+use super::{Classifier, ProductText, Ranking, SCORER, rank};
 
 /// Rarity that a word is taken to have which the model does not know: the middle of those that it knows.
 const UNKNOWN_RARITY: f32 = 3.0;
@@ -24,15 +24,32 @@ impl Classifier {
     pub fn words(&self, text: &ProductText<'_>) -> Vec<(u32, f32)> {
         READER.with_borrow_mut(|(extractor, features)| {
             extractor.extract(&self.model.lexicon(), text, features);
-            let dictionary = self.model.dictionary();
-            let read = features.iter().filter(|feature| matches!(feature.kind, Kind::Word | Kind::Part));
-            let words = read.map(|feature| {
-                let known = dictionary.get(feature.key);
-                let rarity = known.map_or(UNKNOWN_RARITY, |id| self.model.feature(id).rarity);
-                ((feature.key ^ (feature.key >> 32)) as u32, feature.field == Field::Name, feature.weight * rarity)
-            });
-            vector(words.collect())
+            self.recalled(features)
         })
+    }
+
+    /// Ranking and words of a text that is read once for both.
+    pub fn rank_with_words(&self, text: &ProductText<'_>) -> (Ranking, Vec<(u32, f32)>) {
+        SCORER.with_borrow_mut(|scorer| {
+            let is_evidence = scorer.query.read(&self.model, text);
+            let words = self.recalled(&scorer.query.features);
+            if !is_evidence {
+                return (Ranking::default(), words);
+            }
+            scorer.score(&self.model);
+            (rank::ranking(&self.model, scorer), words)
+        })
+    }
+
+    fn recalled(&self, features: &[Feature]) -> Vec<(u32, f32)> {
+        let dictionary = self.model.dictionary();
+        let read = features.iter().filter(|feature| matches!(feature.kind, Kind::Word | Kind::Part));
+        let words = read.map(|feature| {
+            let known = dictionary.get(feature.key);
+            let rarity = known.map_or(UNKNOWN_RARITY, |id| self.model.feature(id).rarity);
+            ((feature.key ^ (feature.key >> 32)) as u32, feature.field == Field::Name, feature.weight * rarity)
+        });
+        vector(words.collect())
     }
 }
 

@@ -25,7 +25,7 @@ use crate::memory::{Memory, Recalled};
 use crate::reference::Reference;
 
 use national::Words as LineWords;
-pub use recall::{Basis, MAX_KEY_WORDS, Words};
+pub use recall::{Basis, MAX_KEY_WORDS, Texts, Words};
 use stakes::Stakes;
 
 /// Most words that are told for a candidate.
@@ -177,22 +177,33 @@ impl Engine {
     /// Decides for the taxonomies named, in their order: by customs codes, then by memory, then by text, as sure as
     /// the basis wants it.
     pub fn decide(&self, details: &Details, taxonomies: &[Taxonomy], basis: Basis, today: NaiveDate) -> Vec<Verdict> {
+        self.decide_by(&Texts::default(), details, taxonomies, basis, today)
+    }
+
+    /// The same with what was read of the product before, and for what is to be read of it later.
+    pub fn decide_by(
+        &self,
+        texts: &Texts,
+        details: &Details,
+        taxonomies: &[Taxonomy],
+        basis: Basis,
+        today: NaiveDate,
+    ) -> Vec<Verdict> {
         let classifier = self.classifier.load();
-        let mut ranking = None;
-        let mut decide = |taxonomy: &Taxonomy| {
+        let decide = |taxonomy: &Taxonomy| {
             if let Some(evidence) = self.codes(details, *taxonomy) {
                 let classes = std::iter::once(evidence.code).chain(evidence.conflicts.iter().map(|(_, code)| *code));
                 let verdict = self.by_codes(details, *taxonomy, &evidence, today);
                 return self.with_risk(verdict, *taxonomy, classes, today);
             }
-            let ranking = ranking.get_or_insert_with(|| classifier.rank(&text(details)));
-            let judgement = self.asked(&classifier, ranking, details, *taxonomy, basis);
+            let judgement = self.asked(&classifier, texts, details, *taxonomy, basis);
+            let ranking = texts.ranking(&classifier, details);
             let by_model = || self.by_text(details, classifier.decide(ranking, basis.precision), *taxonomy, today);
             let (verdict, _) = self.by_memory(&judgement, by_model, *taxonomy, basis, today);
             let classes = ranking.candidates.iter().map(|candidate| candidate.code);
             self.with_risk(verdict, *taxonomy, classes, today)
         };
-        taxonomies.iter().map(&mut decide).collect()
+        taxonomies.iter().map(decide).collect()
     }
 
     /// Decides for one taxonomy and tells the reasons: at most `limit` candidates, cut to `digits` where given.
@@ -207,13 +218,14 @@ impl Engine {
     ) -> Explained {
         let classifier = self.classifier.load();
         let text = text(details);
-        let ranking = classifier.rank(&text);
+        let texts = Texts::default();
+        let judgement = self.asked(&classifier, &texts, details, taxonomy, basis);
+        let ranking = texts.ranking(&classifier, details);
         let codes = self.codes(details, taxonomy);
-        let judgement = self.asked(&classifier, &ranking, details, taxonomy, basis);
         let (verdict, recalled) = match &codes {
             Some(evidence) => (self.by_codes(details, taxonomy, evidence, today), None),
             None => {
-                let by_model = || self.by_text(details, classifier.decide(&ranking, basis.precision), taxonomy, today);
+                let by_model = || self.by_text(details, classifier.decide(ranking, basis.precision), taxonomy, today);
                 self.by_memory(&judgement, by_model, taxonomy, basis, today)
             }
         };

@@ -1,6 +1,6 @@
 //! Deciding by what people decided before for products that are alike.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use uuid::Uuid;
@@ -9,14 +9,11 @@ use super::stakes::Stakes;
 use super::{Engine, Found, Verdict, text};
 use crate::classify::{Classifier, Ranking};
 use crate::domain::assignment::Strategy;
-use crate::domain::{ClassCode, Details, Precision, ProductClass, Taxonomy};
-use crate::memory::{Decision, Judgement, Memory, Qualities, Question, Recalled, Snapshot, packed};
+use crate::domain::{Details, Precision, ProductClass, Taxonomy};
+use crate::memory::{Confidence, Decision, Judgement, Memory, Opinion, Question, Recalled, Snapshot, packed};
 
 /// Words of a product by which alike ones are looked for.
 pub const MAX_KEY_WORDS: usize = 8;
-
-/// From this probability on a class counts as the one that the model gives a text.
-const MORE_LIKELY_THAN_NOT: f32 = 0.5;
 
 /// On what a decision rests besides the product itself.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +28,6 @@ pub struct Basis {
 #[derive(Clone, Debug)]
 pub struct Words {
     words: Vec<(u32, f32)>,
-    qualities: Qualities,
 }
 
 impl Words {
@@ -40,6 +36,11 @@ impl Words {
         let weight =
             |word: u32| other.words.iter().find(|(known, _)| *known == word).map_or(0.0, |(_, weight)| *weight);
         self.words.iter().map(|(word, own)| own * weight(*word)).sum::<f32>().min(1.0)
+    }
+
+    /// Hashes of the words with their weights, the weightiest first.
+    pub fn weights(&self) -> &[(u32, f32)] {
+        &self.words
     }
 
     /// Hashes of the weightiest words with the account: what products are found by.
@@ -54,16 +55,43 @@ impl Words {
     }
 }
 
-fn qualities(details: &Details) -> Qualities {
-    Qualities::of(details.languages().filter_map(|(_, texts)| texts.product_name.as_deref()))
+/// What is read of a product, each once and only when it is needed.
+#[derive(Debug, Default)]
+pub struct Texts {
+    ranking: OnceLock<Ranking>,
+    words: OnceLock<Words>,
+    with_words: bool,
 }
 
-/// The class that the model gives a text, where it is more likely than not.
-fn prior(ranking: &Ranking) -> Option<ClassCode> {
-    [6, 4].into_iter().find_map(|digits| {
-        let best = *ranking.roll_up(digits).first()?;
-        (best.confidence >= MORE_LIKELY_THAN_NOT).then_some(best.code)
-    })
+impl Texts {
+    /// For a product whose words will be needed, whatever is asked before.
+    pub fn with_words() -> Texts {
+        Texts { with_words: true, ..Texts::default() }
+    }
+
+    /// What the classifier says of the product.
+    pub(super) fn ranking(&self, classifier: &Classifier, details: &Details) -> &Ranking {
+        match self.with_words {
+            true => self.ranking_and_words(classifier, details).0,
+            false => self.ranking.get_or_init(|| classifier.rank(&text(details))),
+        }
+    }
+
+    /// The same, with its words.
+    fn ranking_and_words(&self, classifier: &Classifier, details: &Details) -> (&Ranking, &Words) {
+        let ranking = self.ranking.get_or_init(|| {
+            let (ranking, words) = classifier.rank_with_words(&text(details));
+            // Whoever was faster read the same.
+            let _ = self.words.set(Words { words });
+            ranking
+        });
+        (ranking, self.words(classifier, details))
+    }
+
+    /// The words alone.
+    fn words(&self, classifier: &Classifier, details: &Details) -> &Words {
+        self.words.get_or_init(|| Words { words: classifier.words(&text(details)) })
+    }
 }
 
 impl Engine {
@@ -74,18 +102,28 @@ impl Engine {
 
     /// The same classifier and facts with a memory of its own, which is empty: for a service on another database.
     pub fn with_own_memory(&self) -> Engine {
+        self.as_sure_as(self.memory.confidence().clone())
+    }
+
+    /// The same classifier and facts with an empty memory that is as sure as `confidence` says.
+    pub fn as_sure_as(&self, confidence: Confidence) -> Engine {
         Engine {
             model_path: self.model_path.clone(),
             classifier: self.classifier.clone(),
             reference: ArcSwap::new(self.reference()),
             stakes: Stakes::default(),
-            memory: Arc::default(),
+            memory: Arc::new(Memory::new(confidence)),
         }
     }
 
     /// The words of a product.
     pub fn words(&self, details: &Details) -> Words {
-        Words { words: self.classifier.load().words(&text(details)), qualities: qualities(details) }
+        Words { words: self.classifier.load().words(&text(details)) }
+    }
+
+    /// The same; what was read of the product for a decision is not read again.
+    pub fn words_by<'a>(&self, texts: &'a Texts, details: &Details) -> &'a Words {
+        texts.words(&self.classifier.load(), details)
     }
 
     /// A person's decision in the form in which it is remembered.
@@ -98,16 +136,15 @@ impl Engine {
         details: &Details,
     ) -> Decision {
         let classifier = self.classifier.load();
-        let text = text(details);
+        let (ranking, words) = classifier.rank_with_words(&text(details));
         Decision {
             assignment,
             taxonomy,
             class,
             against,
-            prior: prior(&classifier.rank(&text)),
+            opinion: Opinion::of(&ranking),
             side: self.side(details, taxonomy, class.code),
-            qualities: qualities(details),
-            words: packed(&classifier.words(&text)),
+            words: packed(&words),
         }
     }
 
@@ -116,17 +153,9 @@ impl Engine {
         basis.account.map(|account| self.memory.of(account)).filter(|snapshot| !snapshot.is_empty())
     }
 
-    /// What the memory of an account says of a product.
-    pub(super) fn judge(
-        &self,
-        snapshot: &Snapshot,
-        words: &Words,
-        ranking: &Ranking,
-        details: &Details,
-        taxonomy: Taxonomy,
-    ) -> Judgement {
-        let question = Question { taxonomy, words: &words.words, qualities: words.qualities, prior: prior(ranking) };
-        snapshot.judge(&question, |code| self.side(details, taxonomy, code))
+    /// What the memory of an account says of a product; nothing where none is to be asked.
+    pub fn recall(&self, texts: &Texts, details: &Details, taxonomy: Taxonomy, basis: Basis) -> Judgement {
+        self.asked(&self.classifier.load(), texts, details, taxonomy, basis)
     }
 
     /// The decision by memory where it is sure enough; else that by the model, unless people said it is wrong.
@@ -138,7 +167,8 @@ impl Engine {
         basis: Basis,
         today: chrono::NaiveDate,
     ) -> (Verdict, Option<Recalled>) {
-        let sure = |recalled: &Recalled| f64::from(recalled.confidence) >= basis.precision.share();
+        let limit = self.memory.confidence().limit(basis.precision);
+        let sure = |recalled: &Recalled| recalled.confidence >= limit;
         let listed = |recalled: &Recalled| self.reference().nomenclature(taxonomy).contains(recalled.class.code);
         if let Some(recalled) = judgement.class.filter(|recalled| sure(recalled) && listed(recalled)) {
             let sufficient = self.is_sufficient(taxonomy, recalled.class, today);
@@ -154,17 +184,18 @@ impl Engine {
         }
     }
 
-    /// Judgement and words for the classifier that is in use, where there is a memory to ask.
+    /// What memory says by the classifier that is in use, where there is a memory to ask.
     pub(super) fn asked(
         &self,
         classifier: &Classifier,
-        ranking: &Ranking,
+        texts: &Texts,
         details: &Details,
         taxonomy: Taxonomy,
         basis: Basis,
     ) -> Judgement {
         let Some(snapshot) = self.remembering(basis) else { return Judgement::default() };
-        let words = Words { words: classifier.words(&text(details)), qualities: qualities(details) };
-        self.judge(&snapshot, &words, ranking, details, taxonomy)
+        let (ranking, words) = texts.ranking_and_words(classifier, details);
+        let question = Question { taxonomy, words: &words.words, opinion: Opinion::of(ranking) };
+        snapshot.judge(&question, self.memory.confidence(), |code| self.side(details, taxonomy, code))
     }
 }

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::decision::{Basis, Engine, Verdict};
+use crate::decision::{Basis, Engine, Texts, Verdict};
 use crate::domain::Taxonomy;
 use crate::jobs::memory;
 use crate::jobs::{PAUSE_AFTER_FAILURE, POLL, wait};
@@ -65,16 +65,31 @@ pub async fn work_off(store: &Store, engine: &Arc<Engine>, shutdown: &Cancellati
 pub async fn decide(engine: Arc<Engine>, mut batch: Batch) -> (Batch, Vec<Decided>) {
     batch.model_version = Some(engine.model().version);
     let today = Utc::now().date_naive();
-    let (engine_of_words, claims) = (engine.clone(), batch.claims.clone());
-    let words = move || claims.par_iter().map(|claim| words(&engine_of_words, claim)).collect();
-    batch.words = tokio::task::spawn_blocking(words).await.unwrap_or_default();
-    decide_by(batch, move |claim: &Claim| {
+    let computed = compute(&batch, move |claim: &Claim| {
         let taxonomies: Vec<Taxonomy> = claim.slots.iter().map(|slot| slot.taxonomy).collect();
         let basis = Basis { precision: claim.precision, account: Some(claim.account()) };
-        let verdicts = engine.decide(&claim.details, &taxonomies, basis, today);
-        verdicts.into_iter().map(AutoResult::from).collect()
+        let texts = Texts::with_words();
+        let verdicts = engine.decide_by(&texts, &claim.details, &taxonomies, basis, today);
+        let results: Vec<AutoResult> = verdicts.into_iter().map(AutoResult::from).collect();
+        (results, engine.words_by(&texts, &claim.details).keys(claim.account()))
     })
-    .await
+    .await;
+    let (mut decided, mut words) = (Vec::with_capacity(computed.len()), Vec::with_capacity(computed.len()));
+    for one in computed {
+        match one {
+            Ok((results, keys)) => {
+                decided.push(Ok(results));
+                words.push(keys);
+            }
+            // A product that cannot be read is parked, and nothing finds it.
+            Err(reason) => {
+                decided.push(Err(reason));
+                words.push(Vec::new());
+            }
+        }
+    }
+    batch.words = words;
+    (batch, decided)
 }
 
 /// The same with a rule of its own. A panic costs the product alone for which it happened.
@@ -82,11 +97,20 @@ pub async fn decide_by(
     batch: Batch,
     rule: impl Fn(&Claim) -> Vec<AutoResult> + Send + Sync + 'static,
 ) -> (Batch, Vec<Decided>) {
+    let decided = compute(&batch, rule).await;
+    (batch, decided)
+}
+
+/// What a rule says of every claim, in their order; of those for which it panics what the panic said.
+async fn compute<T: Send + 'static>(
+    batch: &Batch,
+    rule: impl Fn(&Claim) -> T + Send + Sync + 'static,
+) -> Vec<Result<T, String>> {
     let claims = batch.claims.clone();
     let computed = tokio::task::spawn_blocking(move || {
         // The rule keeps nothing from one product to the next that a panic could leave half changed.
         let guarded = |claim: &Claim| panic::catch_unwind(AssertUnwindSafe(|| rule(claim))).map_err(reason);
-        claims.par_iter().map(guarded).collect::<Vec<Decided>>()
+        claims.par_iter().map(guarded).collect::<Vec<Result<T, String>>>()
     });
     let decided = match computed.await {
         Ok(decided) => decided,
@@ -99,12 +123,7 @@ pub async fn decide_by(
         tracing::error!(product_key = claim.key(), reason, "auto-assignment of a product failed; it is parked");
         metrics::counter!("vat_classification_auto_assignment_parked_total").increment(1);
     }
-    (batch, decided)
-}
-
-/// What alike products are found by; nothing where a product cannot be read, which then is parked.
-fn words(engine: &Engine, claim: &Claim) -> Vec<i32> {
-    panic::catch_unwind(AssertUnwindSafe(|| engine.words(&claim.details).keys(claim.account()))).unwrap_or_default()
+    decided
 }
 
 /// What a panic said.

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::decision::{Basis, Engine};
+use crate::decision::{Basis, Engine, Texts};
 use crate::domain::{Details, ProductClass};
 use crate::jobs::{PAUSE_AFTER_FAILURE, wait};
 use crate::memory::{ALIKE, Followed, Lesson};
@@ -165,10 +165,11 @@ fn changed(engine: &Engine, lesson: &MemoryLesson, texts: &Details, products: &[
         if is_own || product.is_decided || product.strategy.as_deref() == Some("MANUAL") || product.status == "DENIED" {
             return false;
         }
-        if words.similarity(&engine.words(&product.details)) < ALIKE {
+        let texts = Texts::with_words();
+        if words.similarity(engine.words_by(&texts, &product.details)) < ALIKE {
             return false;
         }
-        let verdict = engine.decide(&product.details, &[lesson.taxonomy], basis, today);
+        let verdict = engine.decide_by(&texts, &product.details, &[lesson.taxonomy], basis, today);
         let class = verdict.first().and_then(|verdict| verdict.found).map(|found| found.class.to_string());
         class != product.product_class
     };

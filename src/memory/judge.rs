@@ -2,25 +2,30 @@
 
 use uuid::Uuid;
 
-use super::{Decision, Qualities, Snapshot};
+use super::confidence::{Confidence, Evidence};
+use super::segment::Known;
+use super::turns::{Difference, Turns};
+use super::{Opinion, Snapshot};
 use crate::domain::{ClassCode, ProductClass, Segment as Side, Taxonomy};
 
 /// Similarity from which products count as alike, 0 to 1.
 pub const ALIKE: f32 = 0.6;
+/// Similarity from which a decision is heard, 0 to 1.
+const HEARD: f32 = 0.45;
 /// Decisions that are asked; the most alike.
-const MAX_NEIGHBOURS: usize = 9;
+const MAX_NEIGHBOURS: usize = 16;
 /// How fast a decision counts for less where others are more alike: a power of the similarity.
 const SHARPNESS: i32 = 8;
-
-/// Log-odds that the class of one decision is right for a product, by similarity: 0.77 at 0.65, 0.97 at 0.85, 0.99 at
-/// 0.95. Set by hand, and not yet fitted on a stream.
-const SLOPE: f32 = 11.0;
-const MIDDLE: f32 = 0.54;
-/// Log-odds for each doubling of the decisions that agree, and for a model that ranks the class first.
-const AGREEING: f32 = 0.3;
-const MODEL_AGREES: f32 = 0.8;
 /// Most that a decision by memory is sure.
 const MAX_CONFIDENCE: f32 = 0.99;
+/// Added to shares before their logarithm is taken: what is less counts as never.
+const LEAST_SHARE: f32 = 0.02;
+/// Added to the distance before its logarithm is taken.
+const LEAST_DISTANCE: f32 = 0.02;
+/// Least support that counts, as a logarithm.
+const LEAST_SUPPORT: f32 = -4.0;
+/// The most that words count as turning, and as not turning.
+const MAX_TURN: f32 = 6.0;
 
 /// What is known of a product about which memory is asked.
 pub struct Question<'a> {
@@ -28,10 +33,8 @@ pub struct Question<'a> {
     pub taxonomy: Taxonomy,
     /// Its words, as the classifier gives them.
     pub words: &'a [(u32, f32)],
-    /// Words that turn the class.
-    pub qualities: Qualities,
-    /// The class that the shipped model gives, where it is more likely than not.
-    pub prior: Option<ClassCode>,
+    /// What the shipped model says of it.
+    pub opinion: Opinion,
 }
 
 /// A class that was decided for products which are alike.
@@ -45,6 +48,8 @@ pub struct Recalled {
     pub decision: Uuid,
     /// How much that one is alike, 0 to 1.
     pub similarity: f32,
+    /// What the confidence follows from.
+    pub evidence: Evidence,
 }
 
 /// What memory says.
@@ -56,73 +61,106 @@ pub struct Judgement {
     pub against: Option<Recalled>,
 }
 
+/// A decision that is heard.
+type Near<'a> = (f32, Known<'a>);
+
 impl Snapshot {
     /// What the decisions of the account say about a product. `side` tells on which side of a VAT rule its texts put it
     /// within a class.
-    pub fn judge(&self, question: &Question<'_>, side: impl Fn(ClassCode) -> Side) -> Judgement {
-        let mut near: Vec<(f32, &Decision)> = Vec::new();
+    pub fn judge(
+        &self,
+        question: &Question<'_>,
+        confidence: &Confidence,
+        side: impl Fn(ClassCode) -> Side,
+    ) -> Judgement {
+        let mut near: Vec<Near<'_>> = Vec::new();
         self.alike(question.taxonomy, question.words, |decision, similarity| {
-            if similarity >= ALIKE && carries_over(decision, question, similarity) {
+            if similarity >= HEARD {
                 near.push((similarity, decision));
             }
         });
-        near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.assignment.cmp(&b.1.assignment)));
+        near.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.fact.assignment.cmp(&b.1.fact.assignment)));
         near.truncate(MAX_NEIGHBOURS);
-        near.retain(|(_, decision)| decision.side == side(decision.class.code));
-        let total: f32 = near.iter().filter(|(_, decision)| !decision.against).map(|near| weight(near.0)).sum();
-        let best = |against: bool| {
-            let mut classes: Vec<ProductClass> =
-                near.iter().filter(|(_, decision)| decision.against == against).map(|(_, known)| known.class).collect();
-            classes.sort();
-            classes.dedup();
-            let support = |class: ProductClass, against: bool| -> f32 {
-                let speaks = |known: &Decision| known.against == against && known.class == class;
-                near.iter().filter(|(_, known)| speaks(known)).map(|near| weight(near.0)).sum()
-            };
-            let class = classes.into_iter().max_by(|a, b| support(*a, against).total_cmp(&support(*b, against)))?;
-            let own = support(class, against);
-            let other = match against {
-                false => total - own + support(class, true),
-                true => support(class, false),
-            };
-            let agreeing = near.iter().filter(|(_, known)| known.against == against && known.class == class);
-            let nearest = agreeing.clone().next()?;
-            let logit = SLOPE * (nearest.0 - MIDDLE)
-                + AGREEING * (agreeing.count() as f32).log2()
-                + match question.prior {
-                    Some(prior) if !against && same_line(prior, class.code) => MODEL_AGREES,
-                    _ => 0.0,
-                };
-            let confidence = (1.0 + (-logit).exp()).recip() * own / (own + other);
+        near.retain(|(_, decision)| decision.fact.side == side(decision.fact.class.code));
+        let recalled = |against: bool| {
+            let class = most_supported(&near, against)?;
+            let speaks = |known: &&Near<'_>| known.1.fact.against == against && known.1.fact.class == class;
+            let nearest = near.iter().find(speaks)?;
+            let evidence = evidence(question, &confidence.turns, &near, nearest, class);
             Some(Recalled {
                 class,
-                confidence: confidence.min(MAX_CONFIDENCE),
-                decision: nearest.1.assignment,
+                confidence: confidence.of(&evidence).min(MAX_CONFIDENCE),
+                decision: nearest.1.fact.assignment,
                 similarity: nearest.0,
+                evidence,
             })
         };
-        Judgement { class: best(false), against: best(true) }
+        Judgement { class: recalled(false), against: recalled(true) }
     }
+}
+
+fn most_supported(near: &[Near<'_>], against: bool) -> Option<ProductClass> {
+    let mut classes: Vec<(ProductClass, f32)> = Vec::new();
+    for (similarity, decision) in near.iter().filter(|(_, decision)| decision.fact.against == against) {
+        match classes.iter_mut().find(|(class, _)| *class == decision.fact.class) {
+            Some((_, support)) => *support += weight(*similarity),
+            None => classes.push((decision.fact.class, weight(*similarity))),
+        }
+    }
+    // Of equal ones the first, which the nearest decision names.
+    let best = classes.into_iter().reduce(|best, class| if class.1 > best.1 { class } else { best })?;
+    Some(best.0)
+}
+
+/// What speaks for and against the class that one decision names.
+fn evidence(
+    question: &Question<'_>,
+    turns: &Turns,
+    near: &[Near<'_>],
+    nearest: &Near<'_>,
+    class: ProductClass,
+) -> Evidence {
+    let against = nearest.1.fact.against;
+    // What was said to be wrong is contradicted by whoever said that it is right, and the other way round.
+    let contradicts = |known: &Near<'_>| match (known.1.fact.against, against) {
+        (false, false) => !same_line(known.1.fact.class.code, class.code),
+        (one, other) => one != other && known.1.fact.class == class,
+    };
+    let agrees = |known: &&Near<'_>| known.1.fact.against == against && known.1.fact.class == class;
+    let support: f32 = near.iter().filter(agrees).map(|near| weight(near.0)).sum();
+    let doubt: f32 = near.iter().filter(|known| contradicts(known)).map(|near| weight(near.0)).sum();
+    let contradiction = near.iter().find(|known| contradicts(known)).map_or(0.0, |near| near.0);
+    let agreeing = near.iter().filter(agrees).filter(|near| near.0 >= ALIKE).count().max(1);
+    let difference = Difference::of(turns, question.words, &nearest.1);
+    // Where a class was said to be wrong, the model may well say it is right: that is what the person contradicted.
+    let (model, model_other) = match against {
+        false => (question.opinion.share(class.code), question.opinion.best_other(class.code)),
+        true => (1.0, 0.0),
+    };
+    Evidence([
+        1.0,
+        nearest.0,
+        -(1.0 + LEAST_DISTANCE - nearest.0).ln(),
+        (agreeing as f32).ln(),
+        contradiction,
+        (support / (support + doubt)).ln().max(LEAST_SUPPORT),
+        (model + LEAST_SHARE).ln(),
+        (model_other + LEAST_SHARE).ln(),
+        question.opinion.overlap(&nearest.1.fact.opinion),
+        difference.turns.clamp(-MAX_TURN, MAX_TURN),
+        difference.worst.min(MAX_TURN),
+        difference.own,
+        difference.other,
+        (question.words.len().max(1) as f32).ln(),
+    ])
+}
+
+/// Whether one of two codes lies below the other, as deep as the model goes.
+fn same_line(one: ClassCode, other: ClassCode) -> bool {
+    let (one, other) = (one.prefix(6), other.prefix(6));
+    one.is_under(&other) || other.is_under(&one)
 }
 
 fn weight(similarity: f32) -> f32 {
     similarity.powi(SHARPNESS)
-}
-
-fn same_line(one: ClassCode, other: ClassCode) -> bool {
-    one.is_under(&other) || other.is_under(&one)
-}
-
-/// Whether a decision says anything about the product: not where a word turns the class, and not where the model, which
-/// was taught what sets goods apart, is of two minds about the two texts. Equal words are the same good.
-fn carries_over(decision: &Decision, question: &Question<'_>, similarity: f32) -> bool {
-    /// From here on the texts have the same words.
-    const SAME: f32 = 0.995;
-    if decision.qualities.turn(question.qualities) {
-        return false;
-    }
-    match (decision.prior, question.prior) {
-        (Some(then), Some(now)) => similarity >= SAME || same_line(then, now),
-        _ => true,
-    }
 }

@@ -5,9 +5,12 @@
 //! put together, so that learning one costs little however many there are. There is no way from the snapshot of one
 //! account to that of another.
 
+mod confidence;
 mod judge;
+mod opinion;
 mod segment;
 mod turns;
+mod writer;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,11 +18,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use uuid::Uuid;
 
-use crate::domain::{ClassCode, ProductClass, Segment as Side, Taxonomy};
-use segment::Segment;
+use crate::domain::{ProductClass, Segment as Side, Taxonomy};
+use segment::{Known, Segment};
+use writer::Writer;
 
+pub use confidence::{Confidence, EVIDENCE, Evidence, NAMES};
 pub use judge::{ALIKE, Judgement, Question, Recalled};
-pub use turns::Qualities;
+pub use opinion::Opinion;
+pub use turns::Turns;
 
 /// Most decisions of one account that are kept in memory; the oldest make room.
 pub const MAX_DECISIONS_OF_ACCOUNT: usize = 1_000_000;
@@ -27,6 +33,12 @@ pub const MAX_DECISIONS_OF_ACCOUNT: usize = 1_000_000;
 pub const MAX_DECISIONS: usize = 2_000_000;
 /// Which part of the decisions of an account makes room at once.
 const EVICTED_SHARE: usize = 10;
+/// Most decisions that are looked at by one of their words for one question; more have a word only if all do.
+const MAX_LOOKED_AT: usize = 20_000;
+/// Fewest of a segment that are looked at, however small a part of the memory it is.
+const MIN_LOOKED_AT: usize = 500;
+/// Most decisions whose likeness is computed in full for one question.
+const MAX_COMPARED: usize = 256;
 
 /// A decision of a person with what is known of the product's texts.
 #[derive(Clone, Debug)]
@@ -39,12 +51,10 @@ pub struct Decision {
     pub class: ProductClass,
     /// Whether the person said that the class is wrong.
     pub against: bool,
-    /// The class that the shipped model gives the texts, where it is more likely than not.
-    pub prior: Option<ClassCode>,
+    /// What the shipped model says of the texts.
+    pub opinion: Opinion,
     /// The side of a VAT rule on which the texts put the goods within the class.
     pub side: Side,
-    /// Words that turn the class.
-    pub qualities: Qualities,
     /// Words of the texts in the order of weight, in 255ths.
     pub words: Box<[(u32, u8)]>,
 }
@@ -72,16 +82,16 @@ pub struct Snapshot {
 /// A segment and which of its decisions no longer hold.
 #[derive(Clone, Debug)]
 struct Part {
-    id: u64,
+    id: u32,
     segment: Arc<Segment>,
     gone: Arc<Vec<u64>>,
     live: usize,
 }
 
 impl Part {
-    fn new(id: u64, decisions: Vec<Decision>) -> Part {
-        let live = decisions.len();
-        Part { id, segment: Arc::new(Segment::new(decisions)), gone: Arc::new(vec![0; live.div_ceil(64)]), live }
+    fn new(id: u32, segment: Segment) -> Part {
+        let live = segment.len();
+        Part { id, segment: Arc::new(segment), gone: Arc::new(vec![0; live.div_ceil(64)]), live }
     }
 
     fn holds(&self, at: usize) -> bool {
@@ -95,8 +105,8 @@ impl Part {
         }
     }
 
-    fn living(&self) -> impl Iterator<Item = &Decision> {
-        self.segment.decisions.iter().enumerate().filter(|(at, _)| self.holds(*at)).map(|(_, decision)| decision)
+    fn living(&self) -> impl Iterator<Item = Known<'_>> {
+        (0..self.segment.len()).filter(|at| self.holds(*at)).map(|at| self.segment.known(at))
     }
 }
 
@@ -111,36 +121,55 @@ impl Snapshot {
         self.parts.iter().all(|part| part.live == 0)
     }
 
+    /// Bytes that it takes, but for what only the writer knows.
+    pub fn bytes(&self) -> usize {
+        self.parts.iter().map(|part| part.segment.bytes() + 8 * part.gone.len()).sum()
+    }
+
     /// Calls `visit` with decisions that may resemble a text, and how much each does, 0 to 1.
-    fn alike<'a>(&'a self, taxonomy: Taxonomy, words: &[(u32, f32)], mut visit: impl FnMut(&'a Decision, f32)) {
-        for part in &self.parts {
-            part.segment.alike(words, |at, similarity| {
-                let decision = &part.segment.decisions[at];
-                if decision.taxonomy == taxonomy && part.holds(at) {
-                    visit(decision, similarity);
+    fn alike<'a>(&'a self, taxonomy: Taxonomy, words: &[(u32, f32)], mut visit: impl FnMut(Known<'a>, f32)) {
+        let all: usize = self.parts.iter().map(|part| part.segment.len()).sum();
+        let mut found: Vec<(f32, u32, u32)> = Vec::new();
+        for (index, part) in (0..).zip(&self.parts) {
+            let most = (MAX_LOOKED_AT * part.segment.len() / all.max(1)).max(MIN_LOOKED_AT);
+            part.segment.sharing(words, most, |at, shared| {
+                if part.holds(at) && part.segment.known(at).fact.taxonomy == taxonomy {
+                    found.push((shared, index, at as u32));
                 }
             });
+        }
+        if found.len() > MAX_COMPARED {
+            let newest_of_best =
+                |a: &(f32, u32, u32), b: &(f32, u32, u32)| b.0.total_cmp(&a.0).then((b.1, b.2).cmp(&(a.1, a.2)));
+            found.select_nth_unstable_by(MAX_COMPARED - 1, newest_of_best);
+            found.truncate(MAX_COMPARED);
+        }
+        let mut sorted = words.to_vec();
+        sorted.sort_unstable_by_key(|(word, _)| *word);
+        for (_, part, at) in found {
+            let known = self.parts[part as usize].segment.known(at as usize);
+            visit(known, similarity(&sorted, known));
         }
     }
 }
 
-/// Where a decision lies: the segment's number and the place in it.
-type Place = (u64, u32);
-
-/// What only the writer knows.
-#[derive(Debug, Default)]
-struct Writer {
-    places: HashMap<i64, HashMap<Uuid, Place>>,
-    next_segment: u64,
+/// Cosine of a text, in the order of words, and of a decision's, 0 to 1.
+fn similarity(text: &[(u32, f32)], known: Known<'_>) -> f32 {
+    let shared = known.words().filter_map(|(word, weight)| {
+        let at = text.binary_search_by_key(&word, |(word, _)| *word).ok()?;
+        Some(weight * text[at].1)
+    });
+    shared.sum::<f32>().min(1.0)
 }
 
 /// What the accounts remember.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Memory {
     accounts: ArcSwap<HashMap<i64, Arc<ArcSwap<Snapshot>>>>,
     writer: Mutex<Writer>,
     /// How far what is stored has been learnt; one follower at a time.
     pub followed: tokio::sync::Mutex<Option<Followed>>,
+    confidence: Confidence,
 }
 
 /// How far what is stored has been learnt.
@@ -152,7 +181,24 @@ pub struct Followed {
     pub model_version: String,
 }
 
+impl Default for Memory {
+    fn default() -> Self {
+        Memory::new(Confidence::shipped())
+    }
+}
+
 impl Memory {
+    /// An empty memory that is as sure as `confidence` says.
+    pub fn new(confidence: Confidence) -> Memory {
+        let (accounts, writer, followed) = Default::default();
+        Memory { accounts, writer, followed, confidence }
+    }
+
+    /// How sure it is of what it knows.
+    pub fn confidence(&self) -> &Confidence {
+        &self.confidence
+    }
+
     /// What an account remembers now.
     pub fn of(&self, account: i64) -> Arc<Snapshot> {
         self.accounts.load().get(&account).map(|snapshot| snapshot.load_full()).unwrap_or_default()
@@ -171,7 +217,7 @@ impl Memory {
     /// Forgets everything, to be learnt anew: words mean something else to another model.
     pub fn clear(&self) {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        writer.places.clear();
+        writer.clear();
         self.accounts.store(Arc::default());
     }
 
@@ -196,11 +242,7 @@ impl Memory {
                 Lesson::Decided(decision) => (decision.assignment, Some(decision)),
                 Lesson::TakenBack(assignment) => (assignment, None),
             };
-            if let Some((id, at)) = writer.places.entry(account).or_default().remove(&assignment)
-                && let Some(part) = snapshot.parts.iter_mut().find(|part| part.id == id)
-            {
-                part.forget(at as usize);
-            }
+            writer.forget(account, &mut snapshot, assignment);
             match (decision, new_at.get(&assignment)) {
                 (Some(decision), Some(at)) => new[*at] = decision,
                 (Some(decision), None) => {
@@ -215,7 +257,7 @@ impl Memory {
             }
         }
         if !new.is_empty() {
-            writer.add(account, &mut snapshot, new);
+            writer.add(account, &mut snapshot, &new);
         }
         let over = snapshot.len().saturating_sub(MAX_DECISIONS_OF_ACCOUNT);
         if over > 0 {
@@ -235,58 +277,6 @@ impl Memory {
             writer.evict(*account, &mut snapshot, some);
             writer.tidy(*account, &mut snapshot);
             shared.store(Arc::new(snapshot));
-        }
-    }
-}
-
-impl Writer {
-    /// Adds a segment; the last ones are put into it for as long as they are not much larger, so that there are few.
-    fn add(&mut self, account: i64, snapshot: &mut Snapshot, new: Vec<Decision>) {
-        let mut decisions = new;
-        while let Some(last) = snapshot.parts.pop_if(|last| last.live < 2 * decisions.len()) {
-            let mut older: Vec<Decision> = last.living().cloned().collect();
-            older.append(&mut decisions);
-            decisions = older;
-        }
-        let part = self.part(account, decisions);
-        snapshot.parts.push(part);
-    }
-
-    fn part(&mut self, account: i64, decisions: Vec<Decision>) -> Part {
-        self.next_segment += 1;
-        let places = self.places.entry(account).or_default();
-        for (at, decision) in (0..).zip(&decisions) {
-            places.insert(decision.assignment, (self.next_segment, at));
-        }
-        Part::new(self.next_segment, decisions)
-    }
-
-    /// Forgets the oldest decisions.
-    fn evict(&mut self, account: i64, snapshot: &mut Snapshot, count: usize) {
-        let places = self.places.entry(account).or_default();
-        let mut left = count;
-        for part in &mut snapshot.parts {
-            for at in 0..part.segment.decisions.len() {
-                if left == 0 {
-                    return;
-                }
-                if part.holds(at) {
-                    places.remove(&part.segment.decisions[at].assignment);
-                    part.forget(at);
-                    left -= 1;
-                }
-            }
-        }
-    }
-
-    /// Drops segments of which nothing holds, and writes those anew of which less than half does.
-    fn tidy(&mut self, account: i64, snapshot: &mut Snapshot) {
-        snapshot.parts.retain(|part| part.live > 0);
-        for part in &mut snapshot.parts {
-            if 2 * part.live < part.segment.decisions.len() {
-                let living = part.living().cloned().collect();
-                *part = self.part(account, living);
-            }
         }
     }
 }

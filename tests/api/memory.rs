@@ -1,6 +1,7 @@
 //! What one decision teaches.
 
 use serde_json::{Value, json};
+use vat_classification::app::remembered;
 use vat_classification::domain::access::Level;
 use vat_classification::domain::access::Plan;
 use vat_classification::jobs::memory;
@@ -209,4 +210,94 @@ async fn a_cleared_memory_is_empty_and_leaves_decisions_as_they_are() {
     assert!(app.engine.memory().is_empty());
     assert!(app.store.memory_sizes(account).await.expect("sizes").is_empty());
     assert!(class(&app, "a").await.is_string() && class(&app, "b").await.is_string());
+}
+
+#[tokio::test]
+async fn an_undone_action_takes_its_memory_back_and_gives_back_what_was_remembered_before() {
+    let app = with_goods().await;
+    let told = async |action: &str| {
+        let now = version(&app.assignment("TARIC", "a").await);
+        let answer = app.act("TARIC", "a", action, now).await.expect(200).body;
+        app.learn().await;
+        format!("/assignments/actions/{}/undo", answer["actionId"].as_str().expect("an id"))
+    };
+    let undone = async |undo: &str| {
+        assert_eq!(app.post(undo, json!({})).await.expect(202).body["done"], 1);
+        app.learn().await;
+        class(&app, "b").await
+    };
+    let first = told(TOLD).await;
+    let coffee = class(&app, "b").await;
+    assert!(coffee.is_string());
+    let second = told("ASSIGN&productClass=190219-00-000").await;
+    assert_eq!(class(&app, "b").await, "190219");
+    assert_eq!(undone(&second).await, coffee, "what had been said before stands again");
+    let third = told("REJECT").await;
+    assert!(class(&app, "b").await.is_null());
+    assert_eq!(undone(&third).await, coffee);
+    let fourth = told("UNASSIGN").await;
+    assert!(class(&app, "b").await.is_null());
+    assert_eq!(undone(&fourth).await, coffee);
+    assert_eq!(app.post(&first, json!({})).await.expect(202).body["done"], 0, "it has changed since");
+}
+
+#[tokio::test]
+async fn more_products_than_are_looked_at_at_once_all_learn_and_hold_up_no_other_decision() {
+    let app = with_goods().await;
+    let names: Vec<(String, String)> =
+        (0..1_100).map(|at| (format!("v{at}"), format!("Zanbar Quillet Morvo {at}"))).collect();
+    for some in names.chunks(550) {
+        app.create(&some.iter().map(|(id, name)| (id.as_str(), name.as_str())).collect::<Vec<_>>()).await;
+    }
+    app.assign().await;
+    act(&app, "a", TOLD).await;
+    let lesson = app.store.memory_lessons().await.expect("lessons").remove(0);
+    app.store.teach(&lesson, &[], Some(0)).await.expect("taught").expect("it is ours");
+    act(&app, "other", TOLD).await;
+    let lessons = app.store.memory_lessons().await.expect("lessons");
+    let other = app.assignment("TARIC", "other").await["assignmentUuid"].clone();
+    assert_eq!(json!(lessons[0].assignment), other, "what nobody has begun with comes first");
+    app.learn().await;
+    let page = app.get("/assignments/TARIC?assignmentStatus=UNASSIGNED&count=true").await.expect(200).body;
+    assert_eq!(page["total"], 0, "{page}");
+}
+
+#[tokio::test]
+async fn a_second_account_starts_with_what_the_first_one_knows() {
+    let app = with_goods().await;
+    act(&app, "a", TOLD).await;
+    act(&app, "other", "REJECT").await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("memory.jsonl");
+    let own = app.caller("ben").await.account;
+    let exported = remembered::export(&app.store, own, &file).await.expect("exported");
+    // A rejection of nothing says nothing about a class.
+    assert_eq!(exported, 1);
+    app.store.create_account("sister", Plan::Unlimited).await.expect("an account");
+    let token = app.token("sister", "sue", Level::Admin).await;
+    let sister = app.store.account_by_name("sister", "sue").await.expect("an answer").expect("an account").account;
+    let body = Value::Object([("x".to_owned(), german("Zanbar Quillet Morvo grün"))].into_iter().collect());
+    app.raw(&token, "POST", "/products/global", "application/json", body.to_string().into()).await.expect(201);
+    app.assign().await;
+    assert_eq!(remembered::import(&app.store, sister, &file).await.expect("imported"), 1);
+    app.learn().await;
+    let path = "/assignments/TARIC?assignmentStatus=ALL";
+    let list = app.raw(&token, "GET", path, "application/json", String::new().into()).await.expect(200).body;
+    assert_eq!(list["items"][0]["productClassCode"], class(&app, "a").await);
+    assert_eq!(remembered::import(&app.store, sister, &file).await.expect("imported"), 0, "nothing is new");
+    // What the sister forgets the first account still knows, and what she imports again she knows again.
+    assert_eq!(app.store.clear_memory(sister).await.expect("cleared"), 1);
+    assert_eq!(app.store.memory_sizes(own).await.expect("sizes")[0].right, 1);
+    assert_eq!(remembered::import(&app.store, sister, &file).await.expect("imported"), 1);
+    // A file with one faulty line is not taken at all.
+    let good = std::fs::read_to_string(&file).expect("the file");
+    let faults = [("TARIC", "HTS"), ("-00-000", ""), ("\"de\"", "\"?\""), ("right", "left")];
+    for (known, faulty) in faults {
+        let faulty = good.replace(known, faulty);
+        let broken = directory.path().join("broken.jsonl");
+        std::fs::write(&broken, format!("{}{faulty}", good.replace("Quillet", "Dromell"))).expect("written");
+        let refused = remembered::import(&app.store, sister, &broken).await.expect_err("refused");
+        assert!(format!("{refused:#}").contains("broken.jsonl:2"), "{refused:#}");
+    }
+    assert_eq!(app.store.memory_sizes(sister).await.expect("sizes")[0].right, 1);
 }
