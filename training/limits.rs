@@ -50,7 +50,7 @@ pub(crate) struct Options {
 }
 
 /// The code of a listing; none when it is no good.
-type Labels = HashMap<(String, String), Option<ClassCode>>;
+pub(crate) type Labels = HashMap<(String, String), Option<ClassCode>>;
 
 /// Writes scores and rightness of the labelled listings, and puts confidence and limits into the model.
 pub(crate) fn run(options: &Options) -> Result<()> {
@@ -151,12 +151,13 @@ fn rightness(candidate: &ClassCode, code: Option<ClassCode>) -> Right {
     }
 }
 
-fn hash(text: &str) -> String {
+/// The hash of a text, as labels name it.
+pub(crate) fn hash(text: &str) -> String {
     format!("{:016x}", Random(fnv(text)).next())
 }
 
 /// Reads labels; codes of less than four digits tell nothing of a decision and are left out.
-fn read_labels(path: &Path) -> Result<Labels> {
+pub(crate) fn read_labels(path: &Path) -> Result<Labels> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let mut labels = Labels::new();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {

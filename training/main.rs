@@ -6,11 +6,13 @@ mod check_vat;
 mod compare;
 mod corpus;
 mod evaluate;
+mod evaluate_memory;
 mod export;
 mod fit;
 mod import_nomenclature;
 mod labels;
 mod limits;
+mod turns;
 
 use std::process::ExitCode;
 
@@ -37,6 +39,10 @@ enum Command {
     FitLimits(limits::Options),
     /// Measures a model on files of texts with known codes.
     Evaluate(evaluate::Options),
+    /// Measures what memory learns from reviewers of listings, and fits how sure it is.
+    EvaluateMemory(evaluate_memory::Options),
+    /// Finds the words of the corpus that turn a class, for memory.
+    LearnTurns(turns::Options),
     /// Reads an authority's list of codes into the reference data.
     ImportNomenclature(import_nomenclature::Args),
     /// Writes what merchants approved as rows of the corpus.
@@ -62,6 +68,8 @@ fn run(command: Command) -> Result<()> {
         Command::Fit(options) => fit::run(&options),
         Command::FitLimits(options) => limits::run(&options),
         Command::Evaluate(options) => evaluate::run(&options),
+        Command::EvaluateMemory(options) => evaluate_memory::run(&options),
+        Command::LearnTurns(options) => turns::run(&options),
         Command::ImportNomenclature(args) => import_nomenclature::run(args),
         Command::ExportReviewed(options) => export::run(&options),
         Command::Compare(options) => compare::run(&options),

@@ -275,7 +275,7 @@ fn write_answers(path: &Path, cases: &[Case], answers: &[(Ranking, Option<Decisi
 }
 
 /// The held-out rows of a corpus as cases.
-fn held_out(directory: &Path, labels: &Path) -> Result<Vec<Case>> {
+pub(crate) fn held_out(directory: &Path, labels: &Path) -> Result<Vec<Case>> {
     let corpus = corpus::read(directory, &[])?;
     let samples = fit::samples(&corpus.rows, &labels::read(labels)?);
     let held_out = samples.into_iter().filter(Sample::is_held_out);
