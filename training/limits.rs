@@ -12,11 +12,12 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use rayon::prelude::*;
 use vat_classification::classify::model::{self, ModelInfo};
-use vat_classification::classify::{Classifier, OPINIONS};
+use vat_classification::classify::{Classifier, Described, OPINIONS};
 use vat_classification::domain::ClassCode;
 
 use crate::corpus::{Random, fnv};
 use crate::evaluate::unlabelled::{Listing, Shown, read_pool};
+use crate::fit::adapt::{self, Choice};
 use crate::fit::calibrate;
 use crate::fit::refine::{self, Candidate, Judged, Right};
 
@@ -47,6 +48,9 @@ pub(crate) struct Options {
     /// Where scores and rightness are written.
     #[arg(long, default_value = "training/limits/limits.tsv")]
     pub(crate) out: PathBuf,
+    /// Where is written what the listings add to the coefficients of the ranker.
+    #[arg(long, default_value = "training/limits/ranker.tsv")]
+    pub(crate) adapted: PathBuf,
 }
 
 /// The code of a listing; none when it is no good.
@@ -61,7 +65,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let bytes = fs::read(&options.model).with_context(|| options.model.display().to_string())?;
     let classifier = Classifier::from_bytes(bytes.clone())?;
     let measuring = measuring(&labels);
-    let mut judged: BTreeMap<(String, String), Vec<Judged>> = BTreeMap::new();
+    let mut shown: BTreeMap<(String, String), Vec<ShownListing>> = BTreeMap::new();
     for path in &options.pool {
         let (language, listings) = read_pool(path)?;
         let labelled = listings.iter().filter_map(|listing| {
@@ -70,17 +74,25 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         });
         let labelled: Vec<_> = labelled.collect();
         let of_listing = |(key, listing, code): &((String, String), &Listing, Option<ClassCode>)| {
-            (key.clone(), judge(&classifier, &language, listing, *code, measuring.contains(&key.1)))
+            (key.clone(), describe(&classifier, &language, listing, *code, measuring.contains(&key.1)))
         };
-        judged.extend(labelled.par_iter().map(of_listing).collect::<Vec<_>>());
+        shown.extend(labelled.par_iter().map(of_listing).collect::<Vec<_>>());
     }
-    ensure!(!judged.is_empty(), "none of the labelled listings is in the pool");
-    eprintln!("{} of {} labelled listings found", judged.len(), labels.len());
-    let judged: Vec<Judged> = judged.into_values().flatten().collect();
+    ensure!(!shown.is_empty(), "none of the labelled listings is in the pool");
+    eprintln!("{} of {} labelled listings found", shown.len(), labels.len());
+    let shown: Vec<ShownListing> = shown.into_values().flatten().collect();
+    let mut info: ModelInfo = classifier.info().clone();
+    let choices: Vec<Choice> =
+        shown.iter().filter(|listing| !listing.measures).filter_map(ShownListing::choice).collect();
+    let taken_back: Vec<f32> = info.ranker.listings.iter().map(|added| -added).collect();
+    let of_corpus = adapt::applied(&info.ranker.weights, &taken_back);
+    info.ranker.listings = adapt::differences(&of_corpus, &choices);
+    info.ranker.weights = adapt::applied(&of_corpus, &info.ranker.listings);
+    adapt::write(&options.adapted, &info.ranker.listings)?;
+    let judged: Vec<Judged> = shown.iter().map(|listing| listing.judged(&info.ranker.weights)).collect();
     let heading = "# part, language, features of the text, candidates (logit/heading/right/second/third); see training/limits.rs\n";
     let lines: String = std::iter::once(heading.to_owned()).chain(judged.iter().map(Judged::line)).collect();
     fs::write(&options.out, lines).with_context(|| options.out.display().to_string())?;
-    let mut info: ModelInfo = classifier.info().clone();
     // Numbers are read back as they were written, so that `fit` comes to the same limits.
     refine::refine(&refine::read(&options.out)?, &mut info);
     let sections = model::split(&bytes).context("not a model")?;
@@ -104,41 +116,74 @@ fn measuring(labels: &Labels) -> BTreeSet<String> {
     sources.into_iter().step_by(MEASURING_SHARE).cloned().collect()
 }
 
-/// What the model says of a listing, by its title and, where it has more, by all its texts.
-fn judge(
+/// A labelled listing as the ranker sees it.
+struct ShownListing {
+    measures: bool,
+    language: String,
+    described: Described,
+    right: Vec<Right>,
+}
+
+/// What the model sees of a listing, by its title and, where it has more, by all its texts.
+fn describe(
     classifier: &Classifier,
     language: &str,
     listing: &Listing,
     code: Option<ClassCode>,
     measures: bool,
-) -> Vec<Judged> {
+) -> Vec<ShownListing> {
     let has_more = !listing.description.is_empty() || !listing.category.is_empty();
     let title = Shown { description: false, category: false };
     let all = Shown { description: true, category: true };
     let shown = [Some(title), has_more.then_some(all)];
-    let judged = shown.into_iter().flatten().filter_map(|shown| {
+    let shown = shown.into_iter().flatten().map(|shown| {
         let described = classifier.describe(&listing.text(language, shown));
+        let right = described.candidates.iter().map(|(candidate, _)| rightness(candidate, code)).collect();
+        ShownListing { measures, language: language.to_owned(), described, right }
+    });
+    shown.filter(|shown| !shown.described.candidates.is_empty()).collect()
+}
+
+impl ShownListing {
+    /// The candidates with those that are right: the subheading where it is known and there, else the heading; none where
+    /// nothing right is among them.
+    fn choice(&self) -> Option<Choice> {
+        let of = |wanted: &[Right]| -> Vec<usize> {
+            let right = |(_, right): &(usize, &Right)| wanted.contains(right);
+            self.right.iter().enumerate().filter(right).map(|(at, _)| at).collect()
+        };
+        let leaf = of(&[Right::Subheading]);
+        let right = if leaf.is_empty() { of(&[Right::Heading, Right::HeadingAtLeast]) } else { leaf };
+        let candidates = self.described.candidates.iter().map(|(_, dense)| dense.clone()).collect();
+        (!right.is_empty()).then_some(Choice { candidates, right })
+    }
+
+    /// What a ranker with these coefficients says of it.
+    fn judged(&self, weights: &[f32]) -> Judged {
         let mut headings: Vec<ClassCode> = Vec::new();
-        let candidate = |(candidate, dense): &(ClassCode, Vec<f32>)| {
+        let candidate = |((candidate, dense), right): (&(ClassCode, Vec<f32>), &Right)| {
             let heading = candidate.prefix(4);
             let at = headings.iter().position(|known| *known == heading).unwrap_or_else(|| {
                 headings.push(heading);
                 headings.len() - 1
             });
             Candidate {
-                logit: calibrate::logit(dense, &classifier.info().ranker.weights),
+                logit: calibrate::logit(dense, weights),
                 heading: at,
-                right: rightness(candidate, code),
+                right: *right,
                 opinions: OPINIONS.map(|at| dense.get(at).copied().unwrap_or(0.0)),
             }
         };
-        let mut candidates: Vec<Candidate> = described.candidates.iter().map(candidate).collect();
+        let mut candidates: Vec<Candidate> = self.described.candidates.iter().zip(&self.right).map(candidate).collect();
         let best = candidates.iter().map(|candidate| candidate.logit).fold(f32::MIN, f32::max);
         candidates.retain(|candidate| candidate.logit >= best - FAR_BEHIND || candidate.right != Right::No);
-        let language = language.to_owned();
-        (!candidates.is_empty()).then_some(Judged { measures, language, text: described.text, candidates })
-    });
-    judged.collect()
+        Judged {
+            measures: self.measures,
+            language: self.language.clone(),
+            text: self.described.text.clone(),
+            candidates,
+        }
+    }
 }
 
 fn rightness(candidate: &ClassCode, code: Option<ClassCode>) -> Right {

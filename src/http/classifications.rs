@@ -48,8 +48,7 @@ pub(super) struct ClassificationBody {
     /// TARIC, TARES or UKGT.
     #[schema(value_type = TaxonomyName)]
     taxonomy: String,
-    /// 2, 4, 6, 8 or 10: the depth of candidates; below six digits only where a national list is imported and the
-    /// product has the words of one of its lines. Absent: as deep as the evidence carries.
+    /// 2, 4, 6, 8 or 10: depth of candidates, beyond six by the words of a national line; absent: as the evidence carries.
     digits: Option<usize>,
     /// 1 to 20 candidates for each item; default 5.
     #[schema(minimum = 1, maximum = 20)]

@@ -4,6 +4,7 @@
 //! is fitted on rows that a first base (vocabulary, profiles, learnt weights) has not seen; the base that is shipped is
 //! then learnt from all rows that are not held out.
 
+pub(crate) mod adapt;
 mod base;
 pub(crate) mod calibrate;
 mod learn;
@@ -62,6 +63,9 @@ pub(crate) struct Options {
     /// there.
     #[arg(long, default_value = "training/limits/limits.tsv")]
     pub(crate) limits: PathBuf,
+    /// What listings add to the coefficients of the ranker, from `fit-limits`.
+    #[arg(long, default_value = "training/limits/ranker.tsv")]
+    pub(crate) adapted: PathBuf,
     /// A directory in which bases are kept, and from which they are taken while corpus and features stay the same: for work
     /// on ranker and confidence.
     #[arg(long)]
@@ -225,7 +229,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let first = Classifier::from_bytes(build("first", &first, &info)?)?;
     step("ranker");
     let unseen: Vec<&Sample> = samples.iter().filter(|sample| RANKER_BUCKETS.contains(&sample.bucket)).collect();
-    info.ranker.weights = ranker::fit(&first, &unseen)?;
+    let of_corpus = ranker::fit(&first, &unseen)?;
+    info.ranker.listings = adapt::read(&options.adapted)?;
+    info.ranker.weights = adapt::applied(&of_corpus, &info.ranker.listings);
+    if info.ranker.weights == of_corpus {
+        info.ranker.listings.clear();
+    }
     drop(first);
 
     let trained: Vec<&Sample> = samples.iter().filter(|sample| sample.bucket != HELD_OUT).collect();

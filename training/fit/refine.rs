@@ -16,6 +16,9 @@ use super::calibrate::{self, Calibration};
 
 /// Strength of the penalty on the distance from the calibration of the corpus, beside the sum over all texts.
 const PENALTY: f64 = 3.0;
+/// Share of the promised wrong decisions that listings which set coefficients and limits may show: they look righter than
+/// others. With all of it, 7.6 % of the decisions on sources without a part in that were wrong instead of 5 (2026-11-22).
+const OWN_SHARE: f32 = 0.75;
 /// Limits lie between these.
 const LIMIT_RANGE: (f32, f32) = (0.3, 0.999);
 
@@ -190,7 +193,7 @@ pub(crate) fn refine(judged: &[Judged], info: &mut ModelInfo) {
 }
 
 fn balance(precision: Precision, setting: &[Best], measuring: &[Best]) -> Balance {
-    let goal = precision.share() as f32;
+    let goal = 1.0 - OWN_SHARE * (1.0 - precision.share() as f32);
     let heading = lowest_limit(goal, setting.iter().map(|best| best.heading).collect());
     let known = |best: &Best| Some((best.leaf.0, best.leaf.1?));
     let subheading = lowest_limit(goal, setting.iter().filter_map(known).collect()).max(heading);

@@ -72,6 +72,8 @@ impl Default for Limits {
 pub struct Ranker {
     /// One coefficient for each feature of a candidate.
     pub weights: Vec<f32>,
+    /// What listings of shops have added to them; empty where none have been judged.
+    pub listings: Vec<f32>,
     /// What listings of shops add to the coefficients of the second and the third voice's opinion.
     pub opinions: Vec<f32>,
     /// Coefficients of the logarithm of the sharpness, over features of the text.
