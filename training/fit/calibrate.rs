@@ -101,8 +101,9 @@ impl Calibration {
         shares.into_iter().map(|share| share / total).collect()
     }
 
-    /// The calibration that makes the cases likeliest, with a penalty on its distance from this one.
-    pub(crate) fn fitted(&self, cases: &[Case], penalty: f64) -> Calibration {
+    /// The calibration that makes the cases likeliest, with a penalty on its distance from this one. The features of the
+    /// text at `reassuring` never make an answer less sure.
+    pub(crate) fn fitted(&self, cases: &[Case], penalty: f64, reassuring: &[usize]) -> Calibration {
         let mut next = self.clone();
         let (mut mean, mut square) = (vec![0.0; self.0.len()], vec![0.0; self.0.len()]);
         for step in 1..=STEPS {
@@ -114,6 +115,11 @@ impl Calibration {
                 square[index] = 0.999 * square[index] + 0.001 * slope * slope;
                 let (m, s): (f64, f64) = (mean[index] / mean_share, square[index] / square_share);
                 next.0[index] -= STEP * m / (s.sqrt() + 1e-8);
+            }
+            for &at in reassuring.iter().filter(|at| **at < self.width()) {
+                next.0[at] = next.0[at].max(0.0);
+                let none = self.width() + at;
+                next.0[none] = next.0[none].min(0.0);
             }
         }
         next
@@ -166,7 +172,7 @@ pub(crate) fn fit(classifier: &Classifier, held_out: &[&Sample], vague: &[String
     let Some(width) = cases.first().map(|case| case.text.len()) else { return Ok(()) };
     let mut none = vec![0.0; width];
     none[0] = -4.0;
-    let calibration = Calibration::new(vec![0.0; width], none).fitted(&cases, 0.0);
+    let calibration = Calibration::new(vec![0.0; width], none).fitted(&cases, 0.0, &[]);
     calibration.put_into(&mut info.ranker);
     calibration.put_into_corpus(&mut info.ranker);
     Ok(())
