@@ -8,12 +8,17 @@ import { number, t } from './words.js';
 const FIGURES = ['created', 'updated', 'unchanged', 'refused'];
 const LANGUAGES = ['de', 'en', 'fr', 'it', 'es', 'nl', 'pl'];
 
+/** Why a file was not read to its end. */
+const stopped = (message) => h('p', { class: 'fault', role: 'alert' }, `${t('importStopped')}: `, plain(message));
+
+/** The card around what is told of a file. */
+const card = (...content) => h('section', { class: 'card', id: 'report' }, h('h2', {}, t('report')), ...content);
+
 /** What became of the lines: figures, what was left, and what is wrong with each line that was refused. */
 function reportOf(answer) {
   const said = answer.dryRun ? t('importChecked') : t('importDone');
   const fault = (one) => h('tr', {}, h('th', { scope: 'row', class: 'figure' }, number(one.line)), h('td', {}, plain(one.productId)), h('td', {}, plain(one.column)), h('td', {}, plain(one.message)));
-  return h('section', { class: 'card', id: 'report' }, h('h2', {}, t('report')),
-    answer.state === 'STOPPED' ? h('p', { class: 'fault', role: 'alert' }, `${t('importStopped')}: `, plain(answer.error?.message)) : h('p', {}, said),
+  return card(answer.state === 'STOPPED' ? stopped(answer.error?.message) : h('p', {}, said),
     h('dl', { class: 'pairs' }, FIGURES.map((name) => [h('dt', {}, t(`import ${name}`)), h('dd', { id: `import-${name}` }, number(answer[name]))])),
     answer.leftColumns.length > 0 && h('p', {}, `${t('leftColumns')}: `, answer.leftColumns.map((name, at) => [at > 0 && ', ', plain(name)])),
     answer.faults.length > 0 && h('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': t('importFaults') }, h('table', { id: 'faults' },
@@ -58,7 +63,9 @@ export async function upload(main) {
     try {
       await lines('/imports', { parameters: { dryRun: dry.checked || undefined, language: language.value, map }, body: chosen, signal: stopping.signal, onLine });
     } catch (error) {
-      toast(stopping.signal.aborted ? t('importCancelled') : error.message, { bad: !stopping.signal.aborted });
+      // A file that is refused before its answer begins is told of in the same place as one that stops later.
+      if (stopping.signal.aborted) toast(t('importCancelled'));
+      else show(report, card(stopped(error.message)));
     }
     busy(false);
   }
