@@ -19,7 +19,8 @@ use crate::embedded_postgres::DataDirLock;
 use crate::exchange::Spool;
 use crate::http::serve::{ServeLimits, serve};
 use crate::http::{
-    Admission, AppState, BASE_PATH, DatabaseWatch, Links, Waiting, Wake, keep_metrics, operations, router, traces,
+    Admission, AppState, BASE_PATH, DatabaseWatch, Links, Services, Waiting, Wake, keep_metrics, operations, router,
+    traces,
 };
 use crate::jobs;
 use crate::pictures::{Inspector, PictureStore};
@@ -70,7 +71,7 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
         let recorder = metrics::record()?;
         let info = engine.model();
         metrics::tell_build(info.version, info.corpus);
-        let state = AppState {
+        let state = AppState::from(Services {
             store: database.store.clone(),
             engine: engine.clone(),
             search: search::Engine::new(&settings.search, &database.store)?,
@@ -86,7 +87,7 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
             webhooks: webhooks::Sender::new(&settings.webhooks)?,
             metrics: recorder,
             metrics_apart: settings.metrics_addr.is_some(),
-        };
+        });
         let mut jobs = start_jobs(&state, &shutdown);
         jobs.spawn(traces::export(settings.traces.clone(), shutdown.clone()));
         if let Some(listener) = operations_listener {

@@ -76,8 +76,8 @@ pub(super) async fn authenticate(State(state): State<AppState>, mut request: Req
 /// Runs a request that is within its rate. One with a body takes its place among those at work when the body is there, so
 /// that slow senders hold none.
 async fn run(tab: &Tab, request: Request, next: Next) -> Response {
-    if request.body().is_end_stream()
-        && !waits(&request)
+    if is_ready(&request)
+        && !tab.has_entered()
         && let Err(error) = tab.enter().await
     {
         return error.into_response();
@@ -97,15 +97,25 @@ async fn within(longest: Duration, tab: &Tab, answer: impl Future<Output = Respo
 }
 
 /// Finds out who asks, opens the tab of the request and counts it against the rate of the account.
+///
+/// A request that is ready waits for its place before its token is looked up, where it is known whose token that was: so
+/// that who is sent away has cost the database nothing, and who was looked up is not sent away.
 async fn admit(state: &AppState, request: &mut Request) -> Result<(Tab, Result<Standing, Standing>), ApiError> {
     let token = token(request);
-    let lookup = state.admission.lookup(token.as_ref()).await?;
-    let holder = holder(state, token).await?;
-    drop(lookup);
+    let known = token.and_then(|token| state.admission.known(&token)).filter(|_| is_ready(request));
+    let in_place = known.map(|account| state.admission.tab(account));
+    let holder = if let Some(tab) = &in_place {
+        tab.enter().await?;
+        holder(state, token).await?
+    } else {
+        let _lookup = state.admission.lookup(token.as_ref()).await?;
+        holder(state, token).await?
+    };
     if let Some(token) = token {
         state.admission.remember(token, holder.caller.account);
     }
-    let tab = state.admission.tab(holder.caller.account);
+    let in_place = in_place.filter(|_| known == Some(holder.caller.account));
+    let tab = in_place.unwrap_or_else(|| state.admission.tab(holder.caller.account));
     tracing::Span::current().record("account", holder.caller.account).record("user", holder.caller.user.as_str());
     metrics::counter!("vat_classification_account_requests_total", "account" => series::of(holder.caller.account))
         .increment(1);
@@ -114,6 +124,11 @@ async fn admit(state: &AppState, request: &mut Request) -> Result<(Tab, Result<S
     request.extensions_mut().insert(holder);
     request.extensions_mut().insert(tab.clone());
     Ok((tab, standing))
+}
+
+/// Whether a request can be worked on as it is: nothing of it is still to come, and it waits for nothing.
+fn is_ready(request: &Request) -> bool {
+    request.body().is_end_stream() && !waits(request)
 }
 
 /// Whether a request asks to be answered when something happens: it works on nothing until then.

@@ -158,13 +158,18 @@ impl Admission {
     }
 
     fn has_full_share(&self, token: &TokenHash) -> bool {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(account) = known.get(token) else { return false };
+        let Some(account) = self.known(token) else { return false };
         let shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
-        shares.get(account).is_some_and(|share| share.requests.is_full())
+        shares.get(&account).is_some_and(|share| share.requests.is_full())
     }
 
-    /// Remembers whose token it is. That decides about nothing but a refusal in [`Admission::lookup`].
+    /// The account that a token had when it was last looked up.
+    pub(super) fn known(&self, token: &TokenHash) -> Option<i64> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).get(token).copied()
+    }
+
+    /// Remembers whose token it is. That decides about nothing but for whose place its
+    /// requests wait until it is looked up again.
     pub(super) fn remember(&self, token: TokenHash, account: i64) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_KNOWN {

@@ -41,20 +41,26 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{delete, get, patch, post, put};
+use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, Predicate, SizeAbove};
 
 pub use admission::{Admission, AdmissionSettings};
 pub use changes::Waiting;
 pub use error::ApiError;
 pub use health::keep_metrics;
 pub use links::{BASE_PATH, Links};
-pub use state::{AppState, Wake};
+pub use state::{AppState, Services, Wake};
 pub use watch::DatabaseWatch;
 
 use crate::pictures::PICTURE_BYTES;
 use access::{admin, reads};
 use products::bulk;
+
+/// Answers below this go out as they are: they fit into one packet, and compressing one costs more than all else that a
+/// refusal costs.
+const LEAST_COMPRESSED_BYTES: u16 = 1_024;
 
 /// Every route of the service. A route that needs another level than its method suggests says so: see [`access`].
 pub fn router(state: AppState) -> Router {
@@ -113,12 +119,13 @@ fn health() -> Router<AppState> {
 
 /// What surrounds every route.
 fn dressed(routes: Router<AppState>, state: AppState) -> Router {
+    let worth_compressing = DefaultPredicate::new().and(SizeAbove::new(LEAST_COMPRESSED_BYTES));
     routes
         .fallback(nothing)
         .layer(CatchPanicLayer::custom(layers::panicked))
         .layer(from_fn(layers::surround))
         .layer(from_fn(layers::guard))
-        .layer(CompressionLayer::new())
+        .layer(CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(worth_compressing))
         .with_state(state)
 }
 

@@ -1,5 +1,6 @@
 //! What every handler may use.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,9 +31,12 @@ pub struct Wake {
     pub projection: Arc<Notify>,
 }
 
-/// What every handler may use; cheap to clone.
+/// What every handler may use; a clone is one count, since each layer around a request takes one.
 #[derive(Clone)]
-pub struct AppState {
+pub struct AppState(Arc<Services>);
+
+/// What there is for handlers.
+pub struct Services {
     /// The database.
     pub store: Store,
     /// Classifier and facts.
@@ -63,6 +67,20 @@ pub struct AppState {
     pub metrics: PrometheusHandle,
     /// Whether metrics are served at an address of their own, and not beside the interface.
     pub metrics_apart: bool,
+}
+
+impl From<Services> for AppState {
+    fn from(services: Services) -> AppState {
+        AppState(Arc::new(services))
+    }
+}
+
+impl Deref for AppState {
+    type Target = Services;
+
+    fn deref(&self) -> &Services {
+        &self.0
+    }
 }
 
 impl AppState {

@@ -16,7 +16,7 @@ use vat_classification::decision::Engine;
 use vat_classification::domain::access::{Level, Plan, TOKEN_RANDOM_BYTES, hash_token, write_token};
 use vat_classification::exchange::Spool;
 use vat_classification::http::{
-    Admission, AdmissionSettings, AppState, BASE_PATH, DatabaseWatch, Links, Waiting, Wake, router,
+    Admission, AdmissionSettings, AppState, BASE_PATH, DatabaseWatch, Links, Services, Waiting, Wake, router,
 };
 use vat_classification::jobs::{auto_assignment, memory, projection};
 use vat_classification::pictures::{Inspector, PictureStore, S3Settings};
@@ -139,7 +139,7 @@ impl App {
         let watch = DatabaseWatch::default();
         let stopping = CancellationToken::new();
         let engine = Arc::new(ENGINE.with_own_memory());
-        let state = AppState {
+        let state = AppState::from(Services {
             store: store.clone(),
             engine: engine.clone(),
             search: search.clone(),
@@ -155,7 +155,7 @@ impl App {
             webhooks: Sender::new(webhooks).expect("a sender"),
             metrics: PrometheusBuilder::new().build_recorder().handle(),
             metrics_apart: false,
-        };
+        });
         store.create_account("shop", plan).await.expect("an account");
         let router = router(state);
         let (url, token) = (url.to_owned(), String::new());
