@@ -153,6 +153,9 @@ impl Extractor {
         self.tokens.read(content);
         self.tokens.list.truncate(MAX_WORDS);
         let Some(language) = self.language(lexicon, key) else { return };
+        if language == Language::German {
+            self.take_basic_forms(lexicon);
+        }
         let mut walk = Walk {
             language,
             field,
@@ -218,6 +221,24 @@ impl Extractor {
             None if (known as f32) < MIN_KNOWN_SHARE * words as f32 => None,
             None => Some(if balance > 0 { Language::German } else { Language::English }),
         }
+    }
+
+    /// Reads unknown plurals and cases as the words that the lexicon has.
+    fn take_basic_forms(&mut self, lexicon: &Lexicon<'_>) {
+        let mut form = std::mem::take(&mut self.joint);
+        for (token, info) in self.tokens.list.iter_mut().zip(&mut self.infos) {
+            if info.is_some() || token.kind != TokenKind::Word {
+                continue;
+            }
+            let word = &self.tokens.folded[token.start..token.end];
+            if lexicon.basic_form(word, &mut self.parts, &mut form) {
+                token.start = self.tokens.folded.len();
+                self.tokens.folded.push_str(&form);
+                token.end = self.tokens.folded.len();
+                *info = lexicon.get(&form);
+            }
+        }
+        self.joint = form;
     }
 
     fn token(&mut self, lexicon: &Lexicon<'_>, at: usize, walk: &mut Walk, features: &mut Vec<Feature>) {
@@ -341,7 +362,9 @@ impl Extractor {
         let mut parts = std::mem::take(&mut self.parts);
         let head = match lexicon.split(word, &mut parts).then(|| parts.last()).flatten() {
             Some(&(from, end)) => &word[from..end],
-            None => word,
+            None => {
+                self.infos[at].is_none().then(|| lexicon.known_end(word)).flatten().map_or(word, |from| &word[from..])
+            }
         };
         let key = self.part_key(lexicon, space, head, walk.language);
         features.push(walk.feature(key, HEAD, Kind::Mark, false, &token, &token));

@@ -23,6 +23,12 @@ const MIN_KNOWN_END: usize = 4;
 const MIN_BEFORE_END: usize = 3;
 /// How often that end must stand alone in the corpus.
 const MIN_END_COUNT: u32 = 5;
+/// Endings of German plurals and cases, the empty one for those that an umlaut alone marks (`Mäntel`).
+const ENDINGS: [&str; 9] = ["n", "e", "s", "en", "er", "es", "nen", "ern", ""];
+/// Endings that alone may stand where an umlaut is all that marks the plural.
+const BARE_PLURALS: [&str; 3] = ["el", "en", "er"];
+/// Shortest form that is the plural or another case of a word.
+const MIN_INFLECTED: usize = 4;
 /// Linking elements between the parts of a German compound; the empty one first.
 const LINKS: [&[u8]; 6] = [b"", b"s", b"n", b"en", b"es", b"er"];
 
@@ -123,6 +129,62 @@ impl<'a> Lexicon<'a> {
         true
     }
 
+    /// Writes an unknown German word anew with its head in the form that the corpus has: `Flurbänke`, which stands nowhere,
+    /// is written like `Flurbank`, so that it falls apart or at least ends in a word that is known. False, and nothing
+    /// written, when its head is known as it is, or in no form.
+    pub fn basic_form(&self, word: &str, parts: &mut Vec<Part>, form: &mut String) -> bool {
+        if !(MIN_INFLECTED..=MAX_COMPOUND).contains(&word.len()) || !word.is_ascii() {
+            return false;
+        }
+        if self.base(word, MIN_PART_COUNT, form) {
+            return true;
+        }
+        if self.split(word, parts) {
+            return false;
+        }
+        let tails =
+            |first: usize| (first..(word.len() + 1).saturating_sub(MIN_INFLECTED)).map(|from| word.split_at(from));
+        let mut write = |least: u32, (before, tail): (&str, &str)| {
+            let found = self.base(tail, least, form);
+            if found {
+                form.insert_str(0, before);
+            }
+            found
+        };
+        // The longest head, before which all falls apart into known words or is one.
+        for (before, tail) in tails(MIN_PART) {
+            let is_part = self.get(before).is_some_and(|info| info.count >= MIN_PART_COUNT);
+            if (is_part || self.split(before, parts)) && write(MIN_PART_COUNT, (before, tail)) {
+                return true;
+            }
+        }
+        // Or else the longest known end of it, in whichever form.
+        let end = self.known_end(word).unwrap_or(word.len());
+        tails(MIN_BEFORE_END).take_while(|(before, _)| before.len() < end).any(|split| write(MIN_END_COUNT, split))
+    }
+
+    /// Writes the German word of which another is the plural or a case, when it stands so often in the corpus.
+    fn base(&self, inflected: &str, least: u32, base: &mut String) -> bool {
+        let is_known =
+            |base: &str| self.get(base).is_some_and(|info| info.german && !info.vague && info.count >= least);
+        for ending in ENDINGS {
+            let Some(stem) = inflected.strip_suffix(ending).filter(|stem| stem.len() >= MIN_PART) else { continue };
+            base.clear();
+            base.push_str(stem);
+            if !ending.is_empty() && is_known(base) {
+                return true;
+            }
+            if (!ending.is_empty() || BARE_PLURALS.iter().any(|plural| stem.ends_with(plural)))
+                && without_last_umlaut(base)
+                && is_known(base)
+            {
+                return true;
+            }
+        }
+        base.clear();
+        false
+    }
+
     /// Tries every part that begins at `from`, with every linking element behind it.
     fn extend(&self, bytes: &[u8], from: usize, best: &mut Covers) {
         let mut hash = start();
@@ -177,6 +239,19 @@ impl<'a> Lexicon<'a> {
     }
 }
 
+/// Takes the last umlaut of a folded word back (`baenk` to `bank`); false when it has none. The `ue` of `Quelle`, `Bauer`
+/// and `neue` is none.
+fn without_last_umlaut(word: &mut String) -> bool {
+    let bytes = word.as_bytes();
+    let is_umlaut = |at: usize| {
+        bytes[at + 1] == b'e'
+            && matches!(bytes[at], b'a' | b'o' | b'u')
+            && !(bytes[at] == b'u' && at > 0 && matches!(bytes[at - 1], b'a' | b'e' | b'q'))
+    };
+    let last = (0..bytes.len().saturating_sub(1)).rev().find(|&at| is_umlaut(at));
+    last.map(|at| word.remove(at + 1)).is_some()
+}
+
 /// The best cover up to each byte.
 type Covers = [Cover; MAX_COMPOUND + 1];
 
@@ -228,6 +303,37 @@ mod tests {
         }
         for (word, expected) in [("xqlederjacke", Some("jacke")), ("xyzmaschine", Some("maschine")), ("xjacke", None)] {
             assert_eq!(lexicon.known_end(word).map(|from| &word[from..]), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_plural_is_written_like_the_word_that_is_known() {
+        let words =
+            ["flur", "bank", "hammer", "axt", "quelle", "bauer", "schuhe", "kueche", "jacke", "mantel", "buch", "mmer"];
+        let info = WordInfo { german: true, count: 9, ..WordInfo::default() };
+        let bytes = table::build(words.into_iter().map(|word| (word_key(word), info.pack())));
+        let lexicon = Lexicon::new(Table::over(&bytes).expect("table"));
+        for (word, expected) in [
+            ("baenke", Some("bank")),
+            ("flurbaenke", Some("flurbank")),
+            ("flurbaenken", Some("flurbank")),
+            ("haemmer", Some("hammer")),
+            ("klauenhaemmer", Some("klauenhammer")),
+            ("aexte", Some("axt")),
+            ("buecherflur", None),
+            ("notizbuecher", Some("notizbuch")),
+            ("wintermaentel", Some("wintermantel")),
+            ("kuechen", Some("kueche")),
+            ("flurquellen", Some("flurquelle")),
+            ("flurjacken", Some("flurjacke")),
+            ("flurschuhe", None),
+            ("xqwhaemmer", Some("xqwhammer")),
+            ("xyz", None),
+            ("xqwvbnm", None),
+        ] {
+            let (mut parts, mut form) = (Vec::new(), String::new());
+            let found = lexicon.basic_form(word, &mut parts, &mut form).then_some(form.as_str());
+            assert_eq!(found, expected, "{word}");
         }
     }
 }

@@ -7,7 +7,7 @@ use super::*;
 
 /// A text's features, with a small lexicon.
 fn features(language: &str, name: &str) -> Vec<Feature> {
-    let german = ["damen", "leder", "jacke", "kueche", "schuhe", "und", "kabel", "waschmaschine", "tasche"];
+    let german = ["damen", "leder", "jacke", "kueche", "schuhe", "und", "kabel", "waschmaschine", "tasche", "bank"];
     let english = ["shoes", "leather", "jacket", "cable", "bags"];
     let info = |german| WordInfo { german, english: !german, vague: false, count: 30 };
     let entries: Vec<(u64, u32)> = (german.iter().map(|word| (word_key(word), info(true).pack())))
@@ -43,6 +43,12 @@ fn inflected_words_of_either_language_share_their_stem() {
     assert!(shared("Jacken", "Jacke") > 0);
     let (one, many) = (keys("en", "bag"), keys("de", "bags"));
     assert!(one.iter().any(|(key, kind)| *kind == Kind::Word && many.iter().any(|(other, _)| other == key)));
+}
+
+#[test]
+fn a_plural_that_stands_nowhere_is_read_as_its_singular() {
+    assert_eq!(keys("de", "Lederbänke"), keys("de", "Lederbank"));
+    assert_eq!(keys("de", "Bänken"), keys("de", "Bank"));
 }
 
 #[test]
