@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -22,6 +22,7 @@ use crate::http::access;
 use crate::http::body::PRODUCTS_MIB;
 use crate::http::error::{ApiError, Pending};
 use crate::http::layers::REQUEST_TIMEOUT;
+use crate::http::openapi;
 use crate::http::state::AppState;
 use crate::store::idempotency::{Claimed, Kept, Key};
 use crate::store::tx::{Held, held};
@@ -46,6 +47,10 @@ pub(super) async fn once(State(state): State<AppState>, request: Request, next: 
     if ![Method::POST, Method::PUT, Method::PATCH, Method::DELETE].contains(request.method()) {
         return next.run(request).await;
     }
+    if !is_operation(&request) {
+        // The router says that there is none.
+        return next.run(request).await;
+    }
     let key = match key(&request) {
         Ok(Some(key)) => key,
         Ok(None) => return next.run(request).await,
@@ -58,6 +63,12 @@ pub(super) async fn once(State(state): State<AppState>, request: Request, next: 
         Ok(Claimed::Full) => ApiError::RateLimited(FULL_RETRY_AFTER).into_response(),
         Err(error) => ApiError::from(error).into_response(),
     }
+}
+
+/// Whether there is an operation of the request's method at its path.
+fn is_operation(request: &Request) -> bool {
+    let route = request.extensions().get::<MatchedPath>();
+    route.is_some_and(|route| openapi::query_parameters(request.method(), route.as_str()).is_some())
 }
 
 /// The key that a request carries, if it carries one.

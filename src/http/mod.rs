@@ -38,8 +38,9 @@ mod webhooks;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::http::StatusCode;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
+use axum::response::Response;
 use axum::routing::{delete, get, patch, post, put};
 use tower_http::CompressionLevel;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -137,13 +138,21 @@ fn products() -> Router<AppState> {
         .layer(DefaultBodyLimit::max(PICTURE_BYTES + pictures::FORM_OVERHEAD_BYTES));
     let root = post(products::create).get(products::listing::list);
     let root = root.merge(put(products::replace)).merge(patch(products::patch)).merge(delete(products::delete));
-    // A product may have the name of one of these operations as its id.
+    // A product may have the name of one of these operations as its id. What is not allowed is told of the operation.
     let named = || get(bulk::read_namesake);
+    let only_post = || {
+        map_response(|mut refused: Response| async {
+            if refused.status() == StatusCode::METHOD_NOT_ALLOWED {
+                refused.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
+            }
+            refused
+        })
+    };
     Router::new()
         .route("/", root)
-        .route("/search", reads(post(bulk::search)).merge(named()))
-        .route("/updates", post(bulk::update).merge(named()))
-        .route("/deletions", post(bulk::delete).merge(named()))
+        .route("/search", reads(post(bulk::search)).merge(named()).layer(only_post()))
+        .route("/updates", post(bulk::update).merge(named()).layer(only_post()))
+        .route("/deletions", post(bulk::delete).merge(named()).layer(only_post()))
         .route("/{productId}", get(products::read))
         .merge(picture)
 }

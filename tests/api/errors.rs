@@ -209,3 +209,19 @@ async fn an_account_beyond_its_rate_is_refused_and_another_is_not() {
     assert!(refused.headers.contains_key(header::RETRY_AFTER));
     app.raw(&other, "GET", "/usage", "", Body::empty()).await.expect(200);
 }
+
+#[tokio::test]
+async fn what_is_allowed_is_what_the_document_names() {
+    let app = App::start().await;
+    let allowed = async |method: &str, path: &str| {
+        let refused = app.call(method, path, json!({})).await.expect(405);
+        let allow = refused.headers.get(header::ALLOW).and_then(|allow| allow.to_str().ok()).expect("Allow");
+        allow.to_owned()
+    };
+    for path in ["/products/global/search", "/products/global/updates", "/shops/7/products/local/deletions"] {
+        // GET reads the product of that name, which is another path of the document.
+        assert_eq!(allowed("DELETE", path).await, "POST", "{path}");
+        app.get(path).await.expect(404);
+    }
+    assert_eq!(allowed("DELETE", "/usage").await, "GET,HEAD");
+}

@@ -286,3 +286,14 @@ async fn actions_by_filter_and_changed_labels_are_done_once_too() {
         keyed(&app, &app.token, "label", "PATCH", "/assignments/assignment-labels/old", &rename).await.expect(200);
     }
 }
+
+#[tokio::test]
+async fn a_key_means_nothing_where_there_is_no_operation() {
+    let app = App::start().await;
+    let path = "/assignments/assignment-labels";
+    let body = json!({"label": "l", "color": "#112233"}).to_string();
+    keyed(&app, &app.token, "k", "POST", path, &body).await.expect(201);
+    keyed(&app, &app.token, "k", "DELETE", path, &body).await.expect(405);
+    keyed(&app, &app.token, "k", "POST", "/nowhere", &body).await.expect(404);
+    assert!(replayed(&keyed(&app, &app.token, "k", "POST", path, &body).await.expect(201)));
+}
