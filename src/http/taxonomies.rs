@@ -7,10 +7,12 @@ use chrono::{NaiveDate, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::domain::forms::TaxonomyName;
 use crate::domain::vat::{CountryVat, Sufficiency};
 use crate::domain::{ClassCode, Fault, ProductClass, Taxonomy};
 use crate::http::classifications::LabelsAnswer;
 use crate::http::described::errors::{CLASS, Errors, TAXONOMY};
+use crate::http::described::kinds::{ClassOrCode, Day};
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::state::AppState;
@@ -50,9 +52,9 @@ pub(super) struct SegmentAnswer {
     summary = "Read the VAT rates of a class",
     description = "The VAT rates that follow from a class, in every country of its taxonomy.",
     params(
-        ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
-        ("productClass" = String, Path, description = "code-NN-NNN, or the code alone."),
-        ("date" = Option<String>, Query, description = "The day, such as 2026-11-21. Default today (UTC). A day to come is answered by the rules that are enacted already."),
+        ("taxonomy" = inline(TaxonomyName), Path, description = "TARIC, TARES or UKGT."),
+        ("productClass" = inline(ClassOrCode), Path, description = "code-NN-NNN, or the code alone."),
+        ("date" = inline(Option<Day>), Query, description = "The day, such as 2026-11-21. Default today (UTC). A day to come is answered by the rules that are enacted already."),
         ("territories" = Option<bool>, Query, description = "Whether territories with rates or borders of their own follow the countries. Default false."),
     ),
     responses((status = 200, description = "The rates.", body = VatRatesAnswer),
@@ -98,11 +100,7 @@ pub(super) fn country_rates(state: &AppState, taxonomy: Taxonomy, class: Product
     let reference = state.engine.reference();
     let today = Utc::now().date_naive();
     let rates = reference.vat.sufficiency(reference.nomenclature(taxonomy), class, today, false);
-    let value = |country: &CountryVat<'_>| {
-        let mut value = serde_json::to_value(country).unwrap_or_default();
-        // How complete the rules are is told by `/vat-rates`, not once more with every assignment.
-        value.as_object_mut().and_then(|country| country.remove("completeness"));
-        value
-    };
-    rates.countries.iter().map(value).collect()
+    // The answer is written before the rules, which it borrows from, are let go.
+    let value = |country| serde_json::to_value(CountryVat { completeness: None, ..country }).unwrap_or_default();
+    rates.countries.into_iter().map(value).collect()
 }

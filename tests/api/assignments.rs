@@ -190,6 +190,8 @@ async fn an_assignment_embeds_events_candidates_and_rates() {
     let path = format!("/assignments/TARIC/{uuid}?embed=EVENTS&embed=CANDIDATES&embed=VAT_RATES");
     let all = app.get(&path).await.expect(200).body;
     assert_eq!(all["vatRates"].as_array().map(Vec::len), Some(27));
+    assert!(all["vatRates"][0]["rates"][0]["source"].is_string(), "the rule that applied: {}", all["vatRates"][0]);
+    assert_eq!(all["vatRates"][0].get("completeness"), None, "an essay that /vat-rates tells");
     let best = &all["candidates"][0];
     assert!(
         best["path"].as_array().is_some_and(|path| path.len() == 3 && path[0]["productClassCode"] == "61"),

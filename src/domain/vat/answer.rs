@@ -48,8 +48,10 @@ pub struct CountryVat<'a> {
     /// The next day on which the rates change by rules that are enacted already.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_change: Option<NaiveDate>,
-    /// How complete the rules of the country are.
-    pub completeness: &'a str,
+    /// How complete the rules of the country are. `/vat-rates` tells it; an assignment does not repeat it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub completeness: Option<&'a str>,
 }
 
 /// A rate that goods of a class have.

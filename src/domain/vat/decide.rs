@@ -96,7 +96,7 @@ impl VatRules {
             reason: rates.is_empty().then(|| country.reason()),
             rates,
             next_change: country.next_change(nomenclature, goods, date),
-            completeness: &country.completeness,
+            completeness: Some(&country.completeness),
         }
     }
 
