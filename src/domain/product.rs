@@ -7,6 +7,10 @@ use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 
 use crate::domain::Taxonomy;
+use crate::domain::forms::{
+    Amount, AttributeName, AttributeValue, Conditions, CountryCode, CustomsCodeForm, DescriptionText, LanguageKey,
+    ManufacturerText, NameText, ReferenceText, ReviewWeight, Tags, TaxonomyName, Uids, UnitName,
+};
 
 /// Values for declared merchant attributes, by field name.
 pub type AttributeValues = Map<String, Value>;
@@ -28,15 +32,18 @@ pub struct Product {
 pub struct Details {
     /// Texts by language code of ISO 639 (any part), in lower case. Auto-assignment reads `de`, `deu`, `ger`, `en`, `eng`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<BTreeMap<LanguageKey, LanguageAttributes>>)]
     pub language_attributes: Option<BTreeMap<String, LanguageAttributes>>,
     /// Customs codes, as given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub customs_codes: Option<CustomsCodes>,
     /// Who made the product; at most 1,000 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<ManufacturerText>)]
     pub manufacturer_name: Option<String>,
     /// Unique identifiers by kind: `gtin` (8, 12, 13 or 14 digits with a right check digit), `asin` and any further key.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<Uids>)]
     pub product_uids: Option<BTreeMap<String, String>>,
     /// Facts for customs.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,14 +51,14 @@ pub struct Details {
     /// How much the product matters to the merchant, such as its turnover: a number of at least 0, 1 where nothing is
     /// said. What matters more comes sooner in the queue of reviewers that `sort=impact` gives.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
+    #[schema(inline, value_type = Option<ReviewWeight>)]
     pub review_weight: Option<Number>,
     /// URLs of the product's assignments. Made by the service; ignored in requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub product_assignments: Option<Vec<String>>,
     /// Values of merchant attributes declared as not language specific.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<BTreeMap<String, Value>>)]
+    #[schema(inline, value_type = Option<BTreeMap<AttributeName, AttributeValue>>)]
     pub merchant_product_attributes: Option<AttributeValues>,
 }
 
@@ -61,16 +68,19 @@ pub struct Details {
 pub struct LanguageAttributes {
     /// At most 1,000 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<NameText>)]
     pub product_name: Option<String>,
     /// At most 50,000 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<DescriptionText>)]
     pub product_description: Option<String>,
     /// At most 100 tags of 200 characters.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<Tags>)]
     pub product_tags: Option<Vec<String>>,
     /// Values of merchant attributes declared as language specific.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<BTreeMap<String, Value>>)]
+    #[schema(inline, value_type = Option<BTreeMap<AttributeName, AttributeValue>>)]
     pub merchant_product_attributes: Option<AttributeValues>,
 }
 
@@ -80,21 +90,27 @@ pub struct LanguageAttributes {
 pub struct CustomsCodes {
     /// A customs tariff number; speaks for its first six digits, eight in the EU.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<CustomsCodeForm>)]
     pub customs_tariff_code: Option<String>,
     /// A code of TARIC.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<CustomsCodeForm>)]
     pub taric_code: Option<String>,
     /// A code of the German EZT, which is TARIC with an eleventh digit.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<CustomsCodeForm>)]
     pub ezt_code: Option<String>,
     /// A code of TARES.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<CustomsCodeForm>)]
     pub tares_code: Option<String>,
     /// A code of UKGT.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<CustomsCodeForm>)]
     pub ukgt_code: Option<String>,
     /// A code of the Norwegian tariff; speaks for its first six digits.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<CustomsCodeForm>)]
     pub tolletaten_code: Option<String>,
     /// A code of the taxonomy that it names.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,9 +123,11 @@ pub struct CustomsCodes {
 pub struct PlatformCode {
     /// The code.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, required = true, value_type = Option<CustomsCodeForm>)]
     pub code: Option<String>,
     /// `TARIC`, `TARES` or `UKGT`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, required = true, value_type = Option<TaxonomyName>)]
     pub taxonomy: Option<String>,
 }
 
@@ -122,9 +140,11 @@ pub struct Customs {
     pub physical_measure: Option<PhysicalMeasure>,
     /// ISO 3166-1 alpha-2, in capitals.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<CountryCode>)]
     pub country_of_origin: Option<String>,
     /// Reference of a binding tariff information.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<ReferenceText>)]
     pub bti_id: Option<String>,
     /// Conditions of tariff measures.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -137,10 +157,11 @@ pub struct Customs {
 pub struct PhysicalMeasure {
     /// `g kg t ml l hl m cm mm m2 m3 pcs pair kWh`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, required = true, value_type = Option<UnitName>)]
     pub unit: Option<String>,
     /// Greater than 0.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(value_type = Option<f64>)]
+    #[schema(inline, required = true, value_type = Option<Amount>)]
     pub amount: Option<Number>,
 }
 
@@ -150,6 +171,7 @@ pub struct PhysicalMeasure {
 pub struct MeasureCondition {
     /// Condition codes of TARIC.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<Conditions>)]
     pub taric: Option<Vec<String>>,
 }
 

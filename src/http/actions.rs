@@ -11,12 +11,14 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::domain::assignment::{Action, JudgedClass, MIN_CLASS_DIGITS, Status};
+use crate::domain::forms::ProductIdForm;
+use crate::domain::forms::TaxonomyName;
 use crate::domain::product_class::MalformedProductClass;
 use crate::domain::{Fault, ProductClass, ShopId, Taxonomy};
 use crate::http::assignments::ClassFields;
 use crate::http::body::{JsonBody, bad, typed};
 use crate::http::described::errors::{BODY, EDIT, Errors, PRODUCT, QUOTA, STALE, STATE, TAXONOMY, WRONG_CLASS};
-use crate::http::described::kinds::StatusName;
+use crate::http::described::kinds::{ActionName, AssignedClass, CommentText, ConflictRule, StatusName};
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::state::AppState;
@@ -35,12 +37,13 @@ pub(super) const MAX_COMMENT_CHARACTERS: usize = 1_000;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ActionBody {
     /// 1 to 1,000, each once.
-    #[schema(min_items = 1, max_items = 1000)]
+    #[schema(min_items = 1, max_items = 1000, value_type = std::collections::BTreeSet<ActionProduct>)]
     products: Vec<ActionProduct>,
     /// Why, for the history.
-    #[schema(max_length = 1000)]
+    #[schema(inline, nullable = false, value_type = Option<CommentText>)]
     comment: Option<String>,
     /// FAIL (the default): none is changed when one cannot be. SKIP: all that can be are, and `results` tells of each.
+    #[schema(inline, nullable = false, value_type = Option<ConflictRule>)]
     on_conflict: Option<String>,
 }
 
@@ -49,13 +52,15 @@ pub(super) struct ActionBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ActionProduct {
     /// The product.
+    #[schema(inline, value_type = ProductIdForm)]
     product_id: String,
     /// The shop of a local product; absent for a global one.
-    #[schema(minimum = 1)]
+    #[schema(nullable = false, minimum = 1)]
     shop_id: Option<i64>,
     /// The version last read.
     assignment_version: ActionVersion,
     /// With ASSIGN: its own class, `code-NN-NNN`, in place of the one in the query.
+    #[schema(inline, nullable = false, value_type = Option<AssignedClass>)]
     product_class: Option<String>,
 }
 
@@ -200,9 +205,9 @@ pub(super) fn comment(sent: Option<String>) -> Result<Option<String>, ApiError> 
     summary = "Approve, correct or reject",
     description = "Acts on assignments and aborts their auto-assignment: all or none, or with `onConflict` SKIP all that can be changed. The action can be taken back by its `actionId`.",
     params(
-        ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
-        ("assignmentAction" = String, Query, description = "ASSIGN, APPROVE, REJECT, DENY, RECONFIRM or UNASSIGN."),
-        ("productClass" = Option<String>, Query, description = "code-NN-NNN, with at least four digits; required with ASSIGN unless each product has its own."),
+        ("taxonomy" = inline(TaxonomyName), Path, description = "TARIC, TARES or UKGT."),
+        ("assignmentAction" = inline(ActionName), Query, description = "ASSIGN, APPROVE, REJECT, DENY, RECONFIRM or UNASSIGN."),
+        ("productClass" = inline(Option<AssignedClass>), Query, description = "code-NN-NNN, with at least four digits; required with ASSIGN unless each product has its own."),
     ),
     request_body = ActionBody,
     responses((status = 200, description = "The products after it.", body = ActionAnswer),
@@ -290,7 +295,7 @@ fn result(item: &ActionItem, outcome: &Result<AssignmentRecord, Refusal>) -> Act
 #[serde(deny_unknown_fields)]
 pub(super) struct RequeueBody {
     /// 1 to 1,000, each once.
-    #[schema(min_items = 1, max_items = 1000)]
+    #[schema(min_items = 1, max_items = 1000, value_type = std::collections::BTreeSet<RequeueProduct>)]
     products: Vec<RequeueProduct>,
 }
 
@@ -299,6 +304,7 @@ pub(super) struct RequeueBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct RequeueProduct {
     /// The product.
+    #[schema(inline, value_type = ProductIdForm)]
     product_id: String,
     /// The shop of a local product; absent for a global one.
     #[schema(minimum = 1)]

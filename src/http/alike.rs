@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::domain::Taxonomy;
+use crate::domain::forms::TaxonomyName;
 use crate::http::admission::Tab;
 use crate::http::assignments::{ClassFields, parse_uuid, rounded, unknown_assignment};
 use crate::http::described::errors::{ASSIGNMENT, Errors, TAXONOMY};
@@ -68,8 +69,8 @@ impl AlikeAnswer {
     summary = "List products that are alike",
     description = "Products of the account whose texts resemble those of this assignment's product.",
     params(
-        ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
-        ("assignmentUuid" = String, Path, description = "The assignment."),
+        ("taxonomy" = inline(TaxonomyName), Path, description = "TARIC, TARES or UKGT."),
+        ("assignmentUuid" = Uuid, Path, description = "The assignment."),
     ),
     responses((status = 200, description = "Products that are alike.", body = AlikeList),
         Errors<{ TAXONOMY | ASSIGNMENT }>))]

@@ -8,11 +8,12 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::domain::assignment::Status;
+use crate::domain::forms::TaxonomyName;
 use crate::domain::product::{CustomsCodes, LanguageAttributes};
 use crate::domain::vat::CountryVat;
 use crate::domain::{Details, ProductClass, Taxonomy};
 use crate::http::classifications::{CandidateAnswer, CandidateList, CodeReason, ModelAnswer};
-use crate::http::described::kinds::{AutoStateName, EventName, StatusName, StrategyName, TaxonomyName};
+use crate::http::described::kinds::{AutoStateName, EventName, StatusName, StrategyName};
 use crate::http::products::instant;
 use crate::store::assignments::{AssignmentRecord, Event};
 

@@ -5,8 +5,10 @@ use axum::extract::{Path, State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::domain::forms::TaxonomyName;
 use crate::http::assignment_filter::{FilterParameters, SentFilter};
 use crate::http::described::errors::{Errors, SEARCH, TAXONOMY, WRONG_FILTER};
+use crate::http::described::kinds::{GroupList, StatusList};
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::state::AppState;
@@ -15,7 +17,7 @@ use crate::store::accounts::Caller;
 use crate::store::assignments::{CONFIDENCE_BANDS, CountBy, Group};
 
 /// Most values by which one answer is grouped.
-const MAX_GROUPED_BY: usize = 2;
+pub(super) const MAX_GROUPED_BY: usize = 2;
 
 /// What assignments can be grouped by, by name.
 pub(super) const GROUPED_BY: [(&str, CountBy); 9] = [
@@ -121,8 +123,9 @@ fn grouped_by(params: &Params) -> Result<Vec<CountBy>, ApiError> {
     summary = "Count assignments",
     description = "Counts assignments in groups by one or two of their values, with the filters of the list; assignmentStatus may be left out.",
     params(
-        ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
-        ("by" = String, Query, description = "One or two of assignmentStatus, strategy, autoAssignment, reviewNeeded, chapter, heading, label, confidenceBand, day; two are comma-separated or repeated."),
+        ("taxonomy" = inline(TaxonomyName), Path, description = "TARIC, TARES or UKGT."),
+        ("by" = inline(GroupList), Query, description = "One or two of assignmentStatus, strategy, autoAssignment, reviewNeeded, chapter, heading, label, confidenceBand, day; two are comma-separated or repeated."),
+        ("assignmentStatus" = inline(Option<StatusList>), Query, description = "UNASSIGNED, ASSIGNED, APPROVED, REJECTED, DENIED; several are comma-separated or repeated. ALL selects every status."),
         FilterParameters,
     ),
     responses((status = 200, description = "The counts.", body = CountList),

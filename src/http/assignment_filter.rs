@@ -10,8 +10,10 @@ use utoipa::IntoParams;
 use crate::domain::ShopId;
 use crate::domain::assignment::{Status, Strategy};
 use crate::domain::filter::Criteria;
+use crate::domain::forms::ShopNumber;
 use crate::domain::product_class::ClassCode;
 use crate::http::body::bad;
+use crate::http::described::kinds::{AutoStateList, CodePrefix, Confidence, DayOrInstant, StrategyList, TextList};
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::state::AppState;
@@ -21,9 +23,9 @@ use crate::store::assignments::AssignmentFilter;
 use crate::store::pages::Position;
 
 /// Selects every status.
-const ALL_STATUSES: &str = "ALL";
+pub(super) const ALL_STATUSES: &str = "ALL";
 /// The states of auto-assignment.
-const AUTO_STATES: [&str; 3] = ["PENDING", "DONE", "ABORTED"];
+pub(super) const AUTO_STATES: [&str; 3] = ["PENDING", "DONE", "ABORTED"];
 /// The parameters that make up a filter.
 pub(super) const FILTER_FIELDS: [&str; 13] = [
     "assignmentStatus",
@@ -45,36 +47,43 @@ const MAX_FOUND: usize = 100_000;
 /// Products that are asked of the search engine at once.
 const FOUND_AT_ONCE: usize = 10_000;
 
-/// The filter of a list or of counts, as it is described. What is sent is read by [`SentFilter`], more strictly than the
+/// The filter of a list or of counts, as it is described, beside its `assignmentStatus`, which only lists require. What is sent is read by [`SentFilter`], more strictly than the
 /// framework would.
 #[derive(IntoParams)]
 #[into_params(rename_all = "camelCase", parameter_in = Query)]
 #[expect(dead_code, reason = "it describes parameters and holds none")]
 pub(super) struct FilterParameters {
-    /// UNASSIGNED, ASSIGNED, APPROVED, REJECTED, DENIED; several are comma-separated or repeated. ALL selects every status.
-    assignment_status: Option<String>,
     /// Products to select.
+    #[param(inline, value_type = Option<TextList>)]
     product_ids: Option<String>,
     /// Labels that an assignment must carry; with ! before it, must not carry.
+    #[param(inline, value_type = Option<TextList>)]
     labels: Option<String>,
     /// Local products of this shop, and global ones associated with it.
-    #[param(minimum = 1)]
+    #[param(inline, value_type = Option<ShopNumber>)]
     shop_id: Option<i64>,
     /// Those whose product changed after a person decided, or the others.
     review_needed: Option<bool>,
     /// DESCRIPTION, CUSTOMS-CODE, MANUAL; several are comma-separated or repeated.
+    #[param(inline, value_type = Option<StrategyList>)]
     strategy: Option<String>,
     /// PENDING, DONE, ABORTED; several are comma-separated or repeated.
+    #[param(inline, value_type = Option<AutoStateList>)]
     auto_assignment: Option<String>,
     /// The beginning of a code: those with a class that begins so.
+    #[param(inline, value_type = Option<CodePrefix>)]
     product_class: Option<String>,
     /// At least so sure, 0 to 1.
+    #[param(inline, value_type = Option<Confidence>)]
     confidence_from: Option<f64>,
     /// At most so sure, 0 to 1.
+    #[param(inline, value_type = Option<Confidence>)]
     confidence_to: Option<f64>,
     /// Changed then or later: an instant, or a day (UTC).
+    #[param(inline, value_type = Option<DayOrInstant>)]
     updated_from: Option<String>,
     /// Changed then or before: an instant, or a day (UTC), which is included.
+    #[param(inline, value_type = Option<DayOrInstant>)]
     updated_to: Option<String>,
     /// Those whose product satisfies a JSON array of filter objects, as in the list of products.
     filter_criteria: Option<String>,

@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::decision::Basis;
+use crate::domain::forms::TaxonomyName;
 use crate::domain::{Details, Fault, ProductClass, ShopId, Taxonomy};
 use crate::http::admission::{Tab, Work};
 use crate::http::assignment_answers::{
@@ -19,6 +20,7 @@ use crate::http::assignment_answers::{
 use crate::http::assignment_filter::{FilterParameters, SentFilter};
 use crate::http::classifications::{CandidateList, candidate_list};
 use crate::http::described::errors::{ASSIGNMENT, Errors, SEARCH, TAXONOMY, WRONG_FILTER};
+use crate::http::described::kinds::{EmbedList, OrderName, PageSize, StatusList};
 use crate::http::error::ApiError;
 use crate::http::links::{self, PageLinks};
 use crate::http::params::Params;
@@ -42,13 +44,16 @@ const TURNS_AT_ONCE: usize = 2;
 const PRODUCTS_AT_ONCE: usize = 50;
 
 /// Orders by their names.
-const ORDERS: [(&str, AssignmentOrder); 5] = [
+pub(super) const ORDERS: [(&str, AssignmentOrder); 5] = [
     ("confidence", AssignmentOrder::Confidence),
     ("-confidence", AssignmentOrder::ConfidenceDown),
     ("updatedAt", AssignmentOrder::Updated),
     ("-updatedAt", AssignmentOrder::UpdatedDown),
     ("impact", AssignmentOrder::Impact),
 ];
+
+/// What answers embed, by name.
+pub(super) const EMBEDDED: [&str; 4] = ["EVENTS", "PRODUCT", "CANDIDATES", "VAT_RATES"];
 
 fn order(params: &Params) -> Result<AssignmentOrder, ApiError> {
     let Some(name) = params.one("sort")? else { return Ok(AssignmentOrder::Product) };
@@ -75,12 +80,13 @@ pub(in crate::http) struct PageOfAssignments {
     summary = "List assignments",
     description = "Lists assignments, by productId and then shopId unless `sort` says otherwise; assignmentStatus is required. The URLs in productAssignments, which have the uuid of an assignment in place of a taxonomy, answer that one as `getAssignment` does.",
     params(
-        ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
+        ("taxonomy" = inline(TaxonomyName), Path, description = "TARIC, TARES or UKGT."),
+        ("assignmentStatus" = inline(StatusList), Query, description = "UNASSIGNED, ASSIGNED, APPROVED, REJECTED, DENIED; several are comma-separated or repeated. ALL selects every status."),
         FilterParameters,
-        ("sort" = Option<String>, Query, description = "confidence: the least sure first; -confidence; updatedAt: the longest unchanged first; -updatedAt; impact: where the most is at stake first."),
+        ("sort" = inline(Option<OrderName>), Query, description = "confidence: the least sure first; -confidence; updatedAt: the longest unchanged first; -updatedAt; impact: where the most is at stake first."),
         ("count" = Option<bool>, Query, description = "Adds `total`, how many the filter selects. Default false."),
-        ("embed" = Option<String>, Query, description = "PRODUCT, EVENTS, CANDIDATES, VAT_RATES; several are comma-separated or repeated. A page with CANDIDATES has at most 200 items."),
-        ("size" = Option<i64>, Query, minimum = 1, maximum = 1000, description = "Items of a page. Default 50."),
+        ("embed" = inline(Option<EmbedList>), Query, description = "PRODUCT, EVENTS, CANDIDATES, VAT_RATES; several are comma-separated or repeated. A page with CANDIDATES has at most 200 items."),
+        ("size" = inline(Option<PageSize>), Query, description = "Items of a page. Default 50."),
         ("cursor" = Option<String>, Query, description = "From a link of this service."),
     ),
     responses((status = 200, description = "A page of assignments.", body = PageOfAssignments),
@@ -168,9 +174,9 @@ pub(super) fn unknown_assignment(uuid: &str) -> ApiError {
     summary = "Read an assignment",
     description = "One assignment.",
     params(
-        ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
-        ("assignmentUuid" = String, Path, description = "The assignment."),
-        ("embed" = Option<String>, Query, description = "PRODUCT, EVENTS, CANDIDATES, VAT_RATES; several are comma-separated or repeated."),
+        ("taxonomy" = inline(TaxonomyName), Path, description = "TARIC, TARES or UKGT."),
+        ("assignmentUuid" = Uuid, Path, description = "The assignment."),
+        ("embed" = inline(Option<EmbedList>), Query, description = "PRODUCT, EVENTS, CANDIDATES, VAT_RATES; several are comma-separated or repeated."),
     ),
     responses((status = 200, description = "The assignment.", body = AssignmentAnswer),
         Errors<{ TAXONOMY | ASSIGNMENT }>))]

@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 use crate::domain::attributes::{Declaration, DeclarationInput};
 use crate::http::body::{JsonBody, PatchBody, bad, shape_with_nulls, typed};
 use crate::http::described::errors::{ADMIN, ATTRIBUTE, BODY, Errors, IN_USE, PLAIN, TAKEN, WRONG_ATTRIBUTE};
+use crate::http::described::kinds::{AttributeTags, AttributeText, DisplayText, ObjectTypeName, ValueFormatName};
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use crate::store::accounts::Caller;
@@ -23,21 +24,26 @@ pub(super) struct MerchantProductAttribute {
     field_name: Option<String>,
     /// For people.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<DisplayText>)]
     display_name: Option<String>,
     /// For people.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<AttributeText>)]
     description: Option<String>,
     /// Whether values stand beside the texts of a language or directly in productDetails. Default false.
     #[serde(skip_serializing_if = "Option::is_none")]
     is_language_specific: Option<bool>,
     /// `None` (the default), `URL`, `EMAIL`, `ISO_DATE`, `INTEGER` or `DECIMAL`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<ValueFormatName>)]
     format: Option<String>,
     /// `Text` (the default), `Number`, `Boolean` or `Date`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<ObjectTypeName>)]
     object_type: Option<String>,
     /// For people.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(inline, value_type = Option<AttributeTags>)]
     tags: Option<Vec<String>>,
 }
 
@@ -47,15 +53,15 @@ pub(super) struct MerchantProductAttribute {
 pub(super) struct AttributeChange {
     /// For people; at most 200 characters.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<String>, max_length = 200)]
+    #[schema(inline, value_type = Option<DisplayText>)]
     display_name: Option<Option<String>>,
     /// For people; at most 2,000 characters.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<String>, max_length = 2000)]
+    #[schema(inline, value_type = Option<AttributeText>)]
     description: Option<Option<String>>,
     /// For people; at most 100 of 200 characters.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<Vec<String>>, max_items = 100)]
+    #[schema(inline, value_type = Option<AttributeTags>)]
     tags: Option<Option<Vec<String>>>,
 }
 

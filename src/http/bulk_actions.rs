@@ -10,11 +10,13 @@ use uuid::Uuid;
 
 use crate::domain::Fault;
 use crate::domain::assignment::Action;
+use crate::domain::forms::TaxonomyName;
 use crate::http::actions::{action_named, comment, given_class};
 use crate::http::assignment_filter::SentFilter;
 use crate::http::body::{JsonBody, typed};
 use crate::http::described::errors::{ACTION, BODY, COUNTED, EDIT, Errors, RUNNING, SEARCH, TAXONOMY, WRONG_CLASS};
-use crate::http::described::kinds::TaxonomyName;
+use crate::http::described::filter::ActionFilter;
+use crate::http::described::kinds::{ActionName, AssignedClass, CommentText};
 use crate::http::error::ApiError;
 use crate::http::products::instant;
 use crate::http::state::AppState;
@@ -31,16 +33,18 @@ const BATCHES_AT_ONCE: usize = 5;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct BulkActionBody {
     /// ASSIGN, APPROVE, REJECT, DENY, RECONFIRM or UNASSIGN.
+    #[schema(inline, value_type = ActionName)]
     action: String,
     /// `code-NN-NNN`, with at least four digits; required with ASSIGN.
+    #[schema(inline, value_type = Option<AssignedClass>)]
     product_class: Option<String>,
     /// Why, for the history.
-    #[schema(max_length = 1000)]
+    #[schema(inline, value_type = Option<CommentText>)]
     comment: Option<String>,
     /// The filters of the list of assignments, under the names of its parameters: `{"assignmentStatus": ["ASSIGNED"],
     /// "confidenceFrom": 0.95}`. assignmentStatus is required; filterCriteria is an array as it is. At most 100,000
     /// assignments are selected.
-    #[schema(value_type = std::collections::BTreeMap<String, Value>)]
+    #[schema(value_type = ActionFilter)]
     filter: Map<String, Value>,
     /// How many assignments the filter is expected to select; where it selects another number, nothing is done (409).
     #[schema(minimum = 0)]
@@ -149,7 +153,7 @@ impl ActionProgressAnswer {
 #[utoipa::path(post, path = "/assignments/{taxonomy}/actions", tag = "Assignments", operation_id = "actOnAssignments",
     summary = "Act on everything in a filter",
     description = "Acts on everything that a filter selects now, at most 100,000 assignments: a small selection before the answer, the rest of a large one afterwards. What somebody changes meanwhile is left. Auto-assignment of what is acted on is aborted in this taxonomy only.",
-    params(("taxonomy" = String, Path, description = "TARIC, TARES or UKGT.")),
+    params(("taxonomy" = inline(TaxonomyName), Path, description = "TARIC, TARES or UKGT.")),
     request_body = BulkActionBody,
     responses((status = 202, description = "How far it has come, to be read again under its actionId.", body = ActionProgressAnswer),
         Errors<{ EDIT | TAXONOMY | COUNTED | WRONG_CLASS | BODY | SEARCH }>))]
@@ -252,7 +256,7 @@ fn action_id(text: &str) -> Result<Uuid, ApiError> {
 #[utoipa::path(get, path = "/assignments/actions/{actionId}", tag = "Assignments", operation_id = "getAction",
     summary = "Read an action",
     description = "How far an action has come: one by filter, one on named products, or one that takes another back. Known for 30 days.",
-    params(("actionId" = String, Path, description = "The action.")),
+    params(("actionId" = Uuid, Path, description = "The action.")),
     responses((status = 200, description = "The action.", body = ActionProgressAnswer),
         Errors<{ ACTION }>))]
 pub(super) async fn read(
@@ -267,7 +271,7 @@ pub(super) async fn read(
 #[utoipa::path(post, path = "/assignments/actions/{actionId}/undo", tag = "Assignments", operation_id = "undoAction",
     summary = "Take an action back",
     description = "Restores what an action changed, wherever nobody has changed it since, and tells what it left. Taking back can be taken back.",
-    params(("actionId" = String, Path, description = "The action.")),
+    params(("actionId" = Uuid, Path, description = "The action.")),
     responses((status = 202, description = "How far it has come, to be read again under its own actionId.", body = ActionProgressAnswer),
         Errors<{ EDIT | ACTION | RUNNING }>))]
 pub(super) async fn undo(

@@ -11,8 +11,9 @@ use utoipa::ToSchema;
 
 use crate::domain::Taxonomy;
 use crate::domain::changes::{ToldChange, read_sequence, type_of_name, types, write_sequence};
+use crate::domain::forms::TaxonomyName;
 use crate::http::described::errors::{Errors, PLAIN};
-use crate::http::described::kinds::PlanName;
+use crate::http::described::kinds::{PageSize, PlanName, TypeList};
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::state::AppState;
@@ -77,9 +78,9 @@ fn selection(params: &Params) -> Result<Selection, ApiError> {
     description = "Changes of products and assignments in an order in which none is ever missed. Start without `after` for everything, or with `after=latest` for what happens from now on, then go on with `next`, which is always there. With `wait` the answer is held until there is something.",
     params(
         ("after" = Option<String>, Query, description = "The `next` or a `sequence` of an earlier answer, or `latest`."),
-        ("size" = Option<i64>, Query, minimum = 1, maximum = 1000, description = "Most changes of the answer. Default 50."),
-        ("types" = Option<String>, Query, description = "Types of changes, comma-separated or repeated."),
-        ("taxonomy" = Option<String>, Query, description = "Changes of assignments of this taxonomy only."),
+        ("size" = inline(Option<PageSize>), Query, description = "Most changes of the answer. Default 50."),
+        ("types" = inline(Option<TypeList>), Query, description = "Types of changes, comma-separated or repeated."),
+        ("taxonomy" = inline(Option<TaxonomyName>), Query, description = "Changes of assignments of this taxonomy only."),
         ("wait" = Option<i64>, Query, minimum = 0, maximum = 30, description = "Seconds to wait for a change when there is none yet."),
     ),
     responses((status = 200, description = "Changes, oldest first.", body = ChangeFeed),

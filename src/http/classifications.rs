@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use crate::classify::Evidence;
 use crate::decision::{Basis, Candidate, Engine, Explained};
+use crate::domain::forms::{LanguageKey, TaxonomyName};
 use crate::domain::nomenclature::Labels;
 use crate::domain::product::{CustomsCodes, Details, LanguageAttributes, Product};
 use crate::domain::validation::{self, Declarations};
@@ -21,12 +22,11 @@ use crate::http::admission::Tab;
 use crate::http::assignments::{ClassFields, rounded};
 use crate::http::body::{JsonBody, bad, typed};
 use crate::http::described::errors::{BODY, Errors, QUOTA, WRONG};
-use crate::http::described::kinds::{StatusName, StrategyName, TaxonomyName};
+use crate::http::described::kinds::{DEPTHS, Depth, PrecisionShare, StatusName, StrategyName};
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use crate::memory::Recalled;
-use crate::store::StoreError;
-use crate::store::accounts::Caller;
+use crate::store::{StoreError, accounts::Caller};
 
 /// Most items of a request.
 pub(super) const MAX_ITEMS: usize = 1_000;
@@ -38,8 +38,6 @@ pub(super) const MAX_CANDIDATES: usize = 20;
 const DEFAULT_CANDIDATES: usize = 5;
 /// How long a request classifies before it is another's turn.
 const TURN: Duration = Duration::from_millis(20);
-/// Depths at which candidates may be asked for.
-const DEPTHS: [usize; 5] = [2, 4, 6, 8, 10];
 
 /// What is to be classified.
 #[derive(Deserialize, ToSchema)]
@@ -49,12 +47,13 @@ pub(super) struct ClassificationBody {
     #[schema(value_type = TaxonomyName)]
     taxonomy: String,
     /// 2, 4, 6, 8 or 10: depth of candidates, beyond six by the words of a national line; absent: as the evidence carries.
+    #[schema(inline, value_type = Option<Depth>)]
     digits: Option<usize>,
     /// 1 to 20 candidates for each item; default 5.
     #[schema(minimum = 1, maximum = 20)]
     limit: Option<usize>,
     /// Share of the decisions by text that are meant to be right: 0.90, 0.95 or 0.98; absent: the account's own.
-    #[schema(minimum = 0.90, maximum = 0.98)]
+    #[schema(inline, value_type = Option<PrecisionShare>)]
     precision: Option<f64>,
     /// False leaves out what people of the account decided for products that are alike. Default true.
     memory: Option<bool>,
@@ -70,6 +69,7 @@ pub(super) struct ClassificationItem {
     /// Comes back with the answer.
     id: Option<String>,
     /// Texts by language code, as of a product.
+    #[schema(value_type = Option<BTreeMap<LanguageKey, LanguageAttributes>>)]
     language_attributes: Option<BTreeMap<String, LanguageAttributes>>,
     /// Customs codes, as of a product.
     customs_codes: Option<CustomsCodes>,

@@ -8,8 +8,10 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::domain::Fault;
+use crate::domain::forms::{forms, not_empty};
 use crate::http::body::{Document, JsonBody, typed};
 use crate::http::described::errors::{ADMIN, ASSIGNMENT, BODY, EDIT, Errors, LABEL, PLAIN, TAKEN, WRONG_LABEL};
+use crate::http::described::kinds::{ColorForm, LabelForm};
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use crate::store::StoreError;
@@ -29,10 +31,10 @@ pub(super) const MAX_LABELLED: usize = 1_000;
 #[serde(deny_unknown_fields)]
 pub(super) struct AssignmentLabel {
     /// 1 to 100 characters, no comma, not beginning with `!`.
-    #[schema(min_length = 1, max_length = 100)]
+    #[schema(inline, value_type = LabelForm)]
     label: String,
     /// `#RRGGBB`.
-    #[schema(pattern = "^#[0-9A-Fa-f]{6}$")]
+    #[schema(inline, value_type = ColorForm)]
     color: String,
 }
 
@@ -45,11 +47,19 @@ pub(super) struct LabelList {
 /// What is to change of a label: at least one of both.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = LabelChangeFields)]
 pub(super) struct LabelChange {
     /// Its new name.
+    #[schema(inline, nullable = false, value_type = Option<LabelForm>)]
     label: Option<String>,
     /// Its new colour, `#RRGGBB`.
+    #[schema(inline, nullable = false, value_type = Option<ColorForm>)]
     color: Option<String>,
+}
+
+forms! {
+    /// Of a change of a label, at least one field.
+    LabelChangeForm "LabelChange" = not_empty(LabelChange::schema());
 }
 
 /// Which labels on which assignments.
@@ -57,7 +67,7 @@ pub(super) struct LabelChange {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Labelling {
     /// Assignments, 1 to 1,000.
-    #[schema(min_items = 1, max_items = 1000)]
+    #[schema(min_items = 1, max_items = 1000, value_type = Vec<Uuid>)]
     assignment_uuids: Vec<String>,
     /// Labels defined before, 1 to 1,000.
     #[schema(min_items = 1, max_items = 1000)]
@@ -137,7 +147,7 @@ async fn shed(state: &AppState, caller: &Caller) {
     summary = "Change a label",
     description = "Gives a label another name or colour. Assignments that carry it carry the new name; where they are many, some moments later.",
     params(("label" = String, Path, description = "The label, percent-encoded.")),
-    request_body = LabelChange,
+    request_body = LabelChangeForm,
     responses((status = 200, description = "The label as it is now.", body = AssignmentLabel),
         Errors<{ ADMIN | LABEL | TAKEN | WRONG_LABEL | BODY }>))]
 pub(super) async fn change(

@@ -3,7 +3,7 @@
 mod examples;
 mod inputs;
 mod query_page;
-mod schemas;
+pub(super) mod schemas;
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};

@@ -15,6 +15,7 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::domain::forms::ProductIdForm;
 use crate::domain::{Fault, ShopId};
 use crate::http::admission::Tab;
 use crate::http::described::errors::{BODY, EDIT, Errors, PICTURE, PRODUCT, TAKEN, WRONG_PICTURE};
@@ -66,7 +67,7 @@ pub(super) struct PictureForm {
 #[utoipa::path(post, path = "/products/global/product-picture", tag = "Pictures", operation_id = "uploadGlobalProductPicture",
     summary = "Add a picture",
     description = "Gives a product its picture.",
-    params(("productId" = String, Query, description = "The product.")),
+    params(("productId" = inline(ProductIdForm), Query, description = "The product.")),
     request_body(content = PictureForm, content_type = "multipart/form-data"),
     responses((status = 201, description = "The picture.", body = PictureAnswer),
         Errors<{ EDIT | PRODUCT | TAKEN | WRONG_PICTURE | BODY }>))]
@@ -84,7 +85,7 @@ pub(super) async fn upload(
 #[utoipa::path(put, path = "/products/global/product-picture", tag = "Pictures", operation_id = "replaceGlobalProductPicture",
     summary = "Replace a picture",
     description = "Replaces the picture of a product.",
-    params(("productId" = String, Query, description = "The product.")),
+    params(("productId" = inline(ProductIdForm), Query, description = "The product.")),
     request_body(content = PictureForm, content_type = "multipart/form-data"),
     responses((status = 200, description = "The picture.", body = PictureAnswer),
         Errors<{ EDIT | PRODUCT | PICTURE | WRONG_PICTURE | BODY }>))]
@@ -101,7 +102,7 @@ pub(super) async fn replace(
 #[utoipa::path(get, path = "/products/global/product-picture", tag = "Pictures", operation_id = "getGlobalProductPicture",
     summary = "Read a picture",
     description = "The bytes of a product's picture.",
-    params(("productId" = String, Query, description = "The product.")),
+    params(("productId" = inline(ProductIdForm), Query, description = "The product.")),
     responses(
         (status = 200, description = "The picture.", content((Binary = "image/jpeg"), (Binary = "image/png"), (Binary = "image/gif"), (Binary = "image/webp"))),
         (status = 304, description = "The picture is the one whose ETag was sent as If-None-Match."),
@@ -142,7 +143,7 @@ pub(super) async fn read(
 #[utoipa::path(delete, path = "/products/global/product-picture", tag = "Pictures", operation_id = "deleteGlobalProductPicture",
     summary = "Remove a picture",
     description = "Takes the picture of a product away. The product's version stays.",
-    params(("productId" = String, Query, description = "The product.")),
+    params(("productId" = inline(ProductIdForm), Query, description = "The product.")),
     responses((status = 204, description = "Taken away."),
         Errors<{ EDIT | PRODUCT | PICTURE }>))]
 pub(super) async fn delete(

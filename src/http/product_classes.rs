@@ -7,11 +7,13 @@ use utoipa::ToSchema;
 
 use crate::classify::Scored;
 use crate::domain::ClassCode;
+use crate::domain::forms::TaxonomyName;
 use crate::domain::nomenclature::Nomenclature;
 use crate::http::admission::Tab;
 use crate::http::assignments::rounded;
 use crate::http::classifications::{LabelsAnswer, PathStep, path};
 use crate::http::described::errors::{Errors, TAXONOMY};
+use crate::http::described::kinds::{CodeForm, PageSize};
 use crate::http::error::ApiError;
 use crate::http::links::{self, PageLinks};
 use crate::http::params::Params;
@@ -64,10 +66,10 @@ pub(super) struct PageOfClasses {
     summary = "Browse or search a taxonomy",
     description = "Browses a taxonomy, or searches it: by the words that shops use, which the classifier understands, by words of labels in German and English, or by the beginning of a code.",
     params(
-        ("taxonomy" = String, Path, description = "TARIC, TARES or UKGT."),
+        ("taxonomy" = inline(TaxonomyName), Path, description = "TARIC, TARES or UKGT."),
         ("query" = Option<String>, Query, description = "Words, at most 200 characters, or the first digits of a code. Without it, the classes directly under `under` are listed."),
-        ("under" = Option<String>, Query, description = "A code; only what lies below it. Without it, the chapters."),
-        ("size" = Option<i64>, Query, minimum = 1, maximum = 1000, description = "Classes of a page. Default 50."),
+        ("under" = inline(Option<CodeForm>), Query, description = "A code; only what lies below it. Without it, the chapters."),
+        ("size" = inline(Option<PageSize>), Query, description = "Classes of a page. Default 50."),
         ("cursor" = Option<String>, Query, description = "From a link of this service."),
     ),
     responses((status = 200, description = "A page of classes.", body = PageOfClasses),

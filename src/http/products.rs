@@ -12,16 +12,21 @@ use axum::response::{IntoResponse, Response};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::openapi::schema::ObjectBuilder;
+use utoipa::openapi::{Ref, RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 use crate::domain::applications::ApplicationIssue;
 pub(super) use crate::domain::changes::instant;
+use crate::domain::forms::{AnyVersion, ProductIdForm, VersionNumber, product_id};
 use crate::domain::product::{CustomsCodes, Details, LanguageAttributes, Product};
 use crate::domain::{Fault, ShopId, merge_patch};
 use crate::http::body::{
     JsonBody, PRODUCT_MIB, PRODUCTS_MIB, Part, PatchBody, aside, bad, misfits_of, misfits_with_nulls, shape, shape_part,
 };
 use crate::http::described::errors::{BODY, EDIT, EXISTING, Errors, PRODUCT, QUOTA, STALE, WRONG};
+use crate::http::described::kinds::{ApplicationList, ConflictRule, DetailName};
+use crate::http::described::patch::PatchOf;
 use crate::http::error::ApiError;
 use crate::http::links::Links;
 use crate::http::params::Params;
@@ -39,13 +44,14 @@ const MANY_MISFITS: usize = 1_000;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ProductBody {
     /// Shops with which the product is associated, each at least 1.
-    #[schema(max_items = 1000)]
+    #[schema(max_items = 1000, minimum = 1)]
     shop_ids: Option<Vec<i64>>,
     /// Ignored.
     #[expect(dead_code, reason = "checked for its type only")]
+    #[schema(inline, value_type = Option<AnyVersion>)]
     version: Option<u64>,
     /// Required.
-    #[schema(required = true)]
+    #[schema(required = true, nullable = false)]
     product_details: Option<Details>,
     /// Ignored.
     #[expect(dead_code, reason = "read-only")]
@@ -71,6 +77,29 @@ pub(super) struct ProductBody {
     #[expect(dead_code, reason = "read-only")]
     #[schema(value_type = Option<ProductPicture>, read_only)]
     picture: Option<IgnoredAny>,
+}
+
+/// A merge patch of a product, as it is described.
+type ProductPatch = PatchOf<ProductBody>;
+
+/// Products to create by their ids, as they are described.
+struct ProductsById;
+
+impl PartialSchema for ProductsById {
+    fn schema() -> RefOr<Schema> {
+        let product = Ref::from_schema_name(ProductBody::name());
+        let mut products = ObjectBuilder::new().additional_properties(Some(product)).build();
+        products.property_names = Some(Box::new(product_id().into()));
+        products.min_properties = Some(1);
+        products.into()
+    }
+}
+
+impl ToSchema for ProductsById {
+    fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+        schemas.push((ProductBody::name().into_owned(), ProductBody::schema()));
+        ProductBody::schemas(schemas);
+    }
 }
 
 /// A product.
@@ -257,10 +286,10 @@ fn client_product(body: ProductBody) -> Result<Product, Fault> {
     description = "Creates products: at most 10,000 and 32 MiB, all or none, or with `onConflict=SKIP` all that can be. Auto-assignment starts by itself.",
     params(
         ("updateIfExists" = Option<bool>, Query, description = "Replace products that exist, as PUT does; else they are an error. Default false."),
-        ("applications" = Option<String>, Query, description = "Applications to validate for, comma-separated or repeated: VAT_RULES, CUSTOMS, MARKETPLACE."),
-        ("onConflict" = Option<String>, Query, description = "FAIL (the default): nothing is stored when one product cannot be. SKIP: all that can be are, and the answer has `results` as POST …/updates does; 200 when there was none."),
+        ("applications" = inline(Option<ApplicationList>), Query, description = "Applications to validate for, comma-separated or repeated: VAT_RULES, CUSTOMS, MARKETPLACE."),
+        ("onConflict" = inline(Option<ConflictRule>), Query, description = "FAIL (the default): nothing is stored when one product cannot be. SKIP: all that can be are, and the answer has `results` as POST …/updates does; 200 when there was none."),
     ),
-    request_body(content = BTreeMap<String, ProductBody>, description = "Products by productId."),
+    request_body(content = inline(ProductsById), description = "Products by productId."),
     responses(
         (status = 200, description = "With SKIP: what became of each product, of which none was stored.", body = bulk::BulkAnswer),
         (status = 201, description = "URLs of the products by productId; with SKIP `results`.", body = CreationAnswer),
@@ -315,8 +344,8 @@ pub(super) async fn create(
     summary = "Read a product",
     description = "One product.",
     params(
-        ("productId" = String, Path, description = "The product, percent-encoded."),
-        ("detail" = Option<String>, Query, description = "Small, Medium or Large, which is the default."),
+        ("productId" = inline(ProductIdForm), Path, description = "The product, percent-encoded."),
+        ("detail" = inline(Option<DetailName>), Query, description = "Small, Medium or Large, which is the default."),
     ),
     responses((status = 200, description = "The product.", body = ProductAnswer),
         Errors<{ PRODUCT }>))]
@@ -346,10 +375,10 @@ async fn show_one(
     summary = "Replace or create a product",
     description = "Replaces a product entirely; creates it when it does not exist and currentVersion is 0.",
     params(
-        ("productId" = String, Query, description = "The product, at most 65 characters."),
-        ("currentVersion" = i64, Query, minimum = 0, description = "The version last read; 0 for a product that does not exist yet."),
+        ("productId" = inline(ProductIdForm), Query, description = "The product, at most 65 characters."),
+        ("currentVersion" = inline(VersionNumber), Query, description = "The version last read; 0 for a product that does not exist yet."),
         ("preserveFiles" = Option<bool>, Query, description = "Keep the picture. Default true."),
-        ("applications" = Option<String>, Query, description = "Applications to validate for."),
+        ("applications" = inline(Option<ApplicationList>), Query, description = "Applications to validate for."),
     ),
     request_body = ProductBody,
     responses(
@@ -381,13 +410,13 @@ pub(super) async fn replace(
     summary = "Change a product",
     description = "Changes a product by a JSON merge patch: absent keeps, null removes, objects merge, arrays are replaced.",
     params(
-        ("productId" = String, Query, description = "The product."),
-        ("currentVersion" = i64, Query, minimum = 0, description = "The version last read."),
-        ("applications" = Option<String>, Query, description = "Further applications to validate for."),
+        ("productId" = inline(ProductIdForm), Query, description = "The product."),
+        ("currentVersion" = inline(VersionNumber), Query, description = "The version last read."),
+        ("applications" = inline(Option<ApplicationList>), Query, description = "Further applications to validate for."),
     ),
     request_body(content(
-        (Value = "application/json"),
-        (Value = "application/merge-patch+json"))),
+        (ProductPatch = "application/json"),
+        (ProductPatch = "application/merge-patch+json"))),
     responses((status = 200, description = "The product, changed.", body = ProductAnswer),
         Errors<{ EDIT | PRODUCT | STALE | WRONG | BODY | QUOTA }>))]
 pub(super) async fn patch(
@@ -443,8 +472,8 @@ fn read_patch(patch: Value) -> Result<Value, Vec<Fault>> {
     summary = "Delete a product",
     description = "Deletes a product, its assignments and its picture.",
     params(
-        ("productId" = String, Query, description = "The product."),
-        ("currentVersion" = i64, Query, minimum = 0, description = "The version last read."),
+        ("productId" = inline(ProductIdForm), Query, description = "The product."),
+        ("currentVersion" = inline(VersionNumber), Query, description = "The version last read."),
     ),
     responses((status = 204, description = "Deleted."),
         Errors<{ EDIT | PRODUCT | STALE }>))]

@@ -10,9 +10,11 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::domain::changes::{instant, type_of_name, types, write_sequence};
+use crate::domain::forms::TaxonomyName;
 use crate::domain::{Fault, Taxonomy};
 use crate::http::body::{JsonBody, shape_with_nulls, typed};
 use crate::http::described::errors::{ADMIN, BODY, Errors, WEBHOOK, WRONG_ADDRESS};
+use crate::http::described::kinds::{DeliveryState, PageSize, TypeNames};
 use crate::http::error::ApiError;
 use crate::http::links::{self, PageLinks};
 use crate::http::params::Params;
@@ -30,9 +32,10 @@ pub(super) struct WebhookBody {
     /// An http or https URL on the public internet, to which changes are sent with POST.
     url: String,
     /// Types of changes to send, as the feed names them; at least one.
-    #[schema(min_items = 1)]
+    #[schema(inline, value_type = TypeNames)]
     types: Vec<String>,
     /// Only changes of assignments of this taxonomy: TARIC, TARES or UKGT. Absent for all changes.
+    #[schema(inline, value_type = Option<TaxonomyName>)]
     taxonomy: Option<String>,
 }
 
@@ -41,15 +44,17 @@ pub(super) struct WebhookBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct WebhookPatchBody {
     /// Another address.
+    #[schema(nullable = false)]
     url: Option<String>,
     /// Other types.
-    #[schema(min_items = 1)]
+    #[schema(inline, nullable = false, value_type = Option<TypeNames>)]
     types: Option<Vec<String>>,
     /// Another taxonomy; null for all changes.
     #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<String>)]
+    #[schema(inline, value_type = Option<TaxonomyName>)]
     taxonomy: Option<Option<String>>,
     /// False stops deliveries. True goes on where they stopped, also when the service had disabled it.
+    #[schema(nullable = false)]
     enabled: Option<bool>,
 }
 
@@ -334,8 +339,8 @@ pub(super) async fn delete(
     description = "Deliveries of a webhook, the latest first: all that wait, and the last 1,000 that were made. Changes for which there is no delivery yet wait in the feed.",
     params(
         ("webhookId" = Uuid, Path, description = "The webhook."),
-        ("state" = Option<String>, Query, description = "PENDING or DELIVERED."),
-        ("size" = Option<i64>, Query, minimum = 1, maximum = 1000, description = "Items of a page. Default 50."),
+        ("state" = inline(Option<DeliveryState>), Query, description = "PENDING or DELIVERED."),
+        ("size" = inline(Option<PageSize>), Query, description = "Items of a page. Default 50."),
         ("cursor" = Option<String>, Query, description = "From a link of this service."),
     ),
     responses((status = 200, description = "A page of deliveries.", body = PageOfDeliveries),

@@ -1,35 +1,43 @@
-//! Texts of answers that are one of a few names, as types of their own: a client generated from the document has an
-//! enumeration for each. The names are those of the domain.
+//! Names, texts and lists in requests and answers, as types of their own for the OpenAPI document: at a parameter as
+//! `inline(Option<PageSize>)`, at a field as its `value_type`. A client generated from the document has an enumeration
+//! for the names of answers. The names are those of the domain.
 
-use std::borrow::Cow;
+use utoipa::Number;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
+use utoipa::openapi::{KnownFormat, SchemaFormat};
 
-use utoipa::openapi::schema::{ObjectBuilder, Type};
-use utoipa::openapi::{KnownFormat, RefOr, Schema, SchemaFormat};
-use utoipa::{PartialSchema, ToSchema};
-
-use crate::domain::Taxonomy;
 use crate::domain::access::Plan;
+use crate::domain::applications::Application;
 use crate::domain::assignment::{Action, Status, Strategy};
+use crate::domain::attributes::{MAX_DESCRIPTION_CHARACTERS, MAX_DISPLAY_CHARACTERS, MAX_TAGS};
+use crate::domain::forms::{LANGUAGE, each_once, formed, forms, number, one_of, some_of, text, whole};
+use crate::domain::{Precision, changes};
+use crate::http::actions::MAX_COMMENT_CHARACTERS;
+use crate::http::assignment_counts::{GROUPED_BY, MAX_GROUPED_BY};
+use crate::http::assignment_filter::{ALL_STATUSES, AUTO_STATES};
+use crate::http::assignments::{EMBEDDED, ORDERS};
+use crate::http::labels::MAX_LABEL_CHARACTERS;
+use crate::http::params::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE};
 
-/// A type that stands for one of these names in the document.
-macro_rules! names {
-    ($($(#[$doc:meta])* $kind:ident $name:literal = $names:expr;)*) => {$(
-        $(#[$doc])*
-        pub(in crate::http) struct $kind;
-
-        impl PartialSchema for $kind {
-            fn schema() -> RefOr<Schema> {
-                ObjectBuilder::new().schema_type(Type::String).enum_values(Some($names)).into()
-            }
-        }
-
-        impl ToSchema for $kind {
-            fn name() -> Cow<'static, str> {
-                Cow::Borrowed($name)
-            }
-        }
-    )*};
-}
+/// Depths at which candidates may be asked for.
+pub(in crate::http) const DEPTHS: [usize; 5] = [2, 4, 6, 8, 10];
+/// The code of a class.
+const CODE: &str = "^[0-9]{2,10}$";
+/// A class as it is sent with an action; it has at least four digits.
+const ASSIGNED_CLASS: &str = "^[0-9]{4,10}-[0-9]{2}-[0-9]{3}$";
+/// The beginning of a code.
+const CODE_PREFIX: &str = "^[0-9]{1,10}$";
+/// A class in a path, where the segments may be left out.
+const CLASS_OR_CODE: &str = "^[0-9]{2,10}(-[0-9]{2}-[0-9]{3})?$";
+/// A day that every month has, or an instant of it.
+const DAY_OR_INSTANT: &str =
+    "^20[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])(T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]Z)?$";
+/// A column and what it stands for.
+const MAPPING: &str = "^[^=]+=(productId|shopId|gtin|[a-z]{2}:productName)?$";
+/// A colour.
+const COLOR: &str = "^#[0-9A-Fa-f]{6}$";
+/// A label.
+const LABEL: &str = r"^[^!,\u0000][^,\u0000]*$";
 
 /// What happens to an assignment besides the actions of people.
 const EVENTS: [&str; 9] =
@@ -39,33 +47,96 @@ fn events() -> Vec<&'static str> {
     EVENTS.into_iter().chain(Action::ALL.map(Action::name)).collect()
 }
 
-names! {
-    /// A taxonomy.
-    TaxonomyName "Taxonomy" = Taxonomy::ALL.map(Taxonomy::name);
+forms! {
     /// The status of an assignment.
-    StatusName "AssignmentStatus" = Status::ALL.map(Status::name);
+    StatusName "AssignmentStatus" = one_of(Status::ALL.map(Status::name));
     /// How a class was found.
-    StrategyName "Strategy" = Strategy::ALL.map(Strategy::name);
+    StrategyName "Strategy" = one_of(Strategy::ALL.map(Strategy::name));
     /// What auto-assignment does about an assignment.
-    AutoStateName "AutoAssignment" = ["PENDING", "DONE", "ABORTED"];
+    AutoStateName "AutoAssignment" = one_of(AUTO_STATES);
     /// What happened to an assignment.
-    EventName "EventAction" = events();
+    EventName "EventAction" = one_of(events());
     /// A plan of an account.
-    PlanName "Plan" = [Plan::Unlimited, Plan::FreeTrial].map(Plan::name);
-}
+    PlanName "Plan" = one_of([Plan::Unlimited, Plan::FreeTrial].map(Plan::name));
+    /// Bytes as they are.
+    Binary "Binary" = text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)));
 
-/// Bytes as they are.
-pub(in crate::http) struct Binary;
+    /// How much of a product is shown.
+    DetailName "Detail" = one_of(["Small", "Medium", "Large"]);
+    /// What happens where one of many cannot be done.
+    ConflictRule "OnConflict" = one_of(["FAIL", "SKIP"]);
+    /// An action on assignments.
+    ActionName "AssignmentAction" = one_of(Action::ALL.map(Action::name));
+    /// An order of assignments.
+    OrderName "AssignmentOrder" = one_of(ORDERS.map(|(name, _)| name));
+    /// A format of files that are written.
+    FileFormat "FileFormat" = one_of(["CSV", "XLSX"]);
+    /// Whether something was delivered.
+    DeliveryState "DeliveryState" = one_of(["PENDING", "DELIVERED"]);
+    /// The type of an attribute's values.
+    ObjectTypeName "ObjectType" = one_of(["Text", "Number", "Boolean", "Date"]);
+    /// The format of an attribute's values.
+    ValueFormatName "ValueFormat" = one_of(["None", "URL", "EMAIL", "ISO_DATE", "INTEGER", "DECIMAL"]);
 
-impl PartialSchema for Binary {
-    fn schema() -> RefOr<Schema> {
-        let format = SchemaFormat::KnownFormat(KnownFormat::Binary);
-        ObjectBuilder::new().schema_type(Type::String).format(Some(format)).into()
-    }
-}
+    /// Statuses of assignments, or all of them.
+    StatusList "AssignmentStatuses" = some_of(Status::ALL.map(Status::name).into_iter().chain([ALL_STATUSES]));
+    /// Applications to validate for.
+    ApplicationList "Applications" = some_of(Application::ALL.map(Application::name));
+    /// What an assignment is answered with.
+    EmbedList "Embedded" = some_of(EMBEDDED);
+    /// How classes were found.
+    StrategyList "Strategies" = some_of(Strategy::ALL.map(Strategy::name));
+    /// What auto-assignment does.
+    AutoStateList "AutoAssignments" = some_of(AUTO_STATES);
+    /// What assignments are counted by.
+    GroupList "Groups" = each_once(one_of(GROUPED_BY.map(|(name, _)| name)), MAX_GROUPED_BY);
+    /// Types of changes.
+    TypeList "ChangeTypes" = some_of(changes::types());
+    /// Types of changes, of which one may be named again.
+    TypeNames "ChangeTypeNames" = ArrayBuilder::new().items(one_of(changes::types())).min_items(Some(1));
+    /// Languages.
+    LanguageList "Languages" = ArrayBuilder::new().items(formed(LANGUAGE));
+    /// Columns and what they stand for.
+    MappingList "Mappings" = ArrayBuilder::new().items(formed(MAPPING));
+    /// Ids, labels.
+    TextList "Texts" = ArrayBuilder::new().items(text());
+    /// Shops.
+    ShopList "Shops" = ArrayBuilder::new().items(whole(1));
 
-impl ToSchema for Binary {
-    fn name() -> Cow<'static, str> {
-        Cow::Borrowed("Binary")
-    }
+    /// The code of a class.
+    CodeForm "ClassCode" = formed(CODE);
+    /// The beginning of one.
+    CodePrefix "ClassCodePrefix" = formed(CODE_PREFIX);
+    /// A class as it is sent with an action.
+    AssignedClass "AssignedClass" = formed(ASSIGNED_CLASS);
+    /// A class whose segments may be left out.
+    ClassOrCode "ClassOrCode" = formed(CLASS_OR_CODE);
+    /// Depths at which candidates are asked for.
+    Depth "Digits" = ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some(DEPTHS));
+    /// Shares of right decisions that may be asked for.
+    PrecisionShare "Precision" = number().enum_values(Some(Precision::ALL.map(Precision::share)));
+    /// How sure something is.
+    Confidence "Confidence" = number().minimum(Some(Number::Int(0))).maximum(Some(Number::Int(1)));
+    /// A day.
+    Day "Day" = text().format(Some(SchemaFormat::KnownFormat(KnownFormat::Date)));
+    /// A day, or an instant.
+    DayOrInstant "DayOrInstant" = formed(DAY_OR_INSTANT);
+    /// Items of a page.
+    PageSize "PageSize" =
+        whole(1).maximum(Some(Number::Int(MAX_PAGE_SIZE as isize))).default(Some(DEFAULT_PAGE_SIZE.into()));
+    /// Why something was done.
+    CommentText "Comment" = text().max_length(Some(MAX_COMMENT_CHARACTERS));
+    /// A colour.
+    ColorForm "Color" = formed(COLOR);
+    /// A label.
+    LabelForm "Label" =
+        formed(LABEL).min_length(Some(1)).max_length(Some(MAX_LABEL_CHARACTERS));
+    /// What an attribute is called.
+    DisplayText "DisplayName" = text().max_length(Some(MAX_DISPLAY_CHARACTERS));
+    /// What an attribute is for.
+    AttributeText "AttributeDescription" = text().max_length(Some(MAX_DESCRIPTION_CHARACTERS));
+    /// Tags of an attribute.
+    AttributeTags "AttributeTags" = ArrayBuilder::new()
+        .items(text().max_length(Some(MAX_DISPLAY_CHARACTERS)))
+        .max_items(Some(MAX_TAGS));
 }

@@ -3,32 +3,12 @@
 use serde_json::Value;
 use utoipa::Number;
 use utoipa::openapi::schema::{
-    AdditionalProperties, ArrayItems, Object, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
+    AdditionalProperties, ArrayItems, ObjectBuilder, OneOfBuilder, Schema, SchemaType, Type,
 };
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 
 /// Where components lie in a reference.
 pub(super) const COMPONENTS: &str = "#/components/schemas/";
-
-pub(super) fn text() -> ObjectBuilder {
-    ObjectBuilder::new().schema_type(Type::String)
-}
-
-pub(super) fn one_of(names: &[&str]) -> ObjectBuilder {
-    text().enum_values(Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()))
-}
-
-pub(super) fn whole(least: i64, most: i64) -> ObjectBuilder {
-    ObjectBuilder::new()
-        .schema_type(Type::Integer)
-        .format(Some(SchemaFormat::KnownFormat(KnownFormat::Int64)))
-        .minimum(Some(Number::Int(least as isize)))
-        .maximum(Some(Number::Int(most as isize)))
-}
-
-pub(super) fn reference(name: &str) -> RefOr<Schema> {
-    RefOr::Ref(utoipa::openapi::Ref::from_schema_name(name))
-}
 
 fn is_null(schema: &RefOr<Schema>) -> bool {
     matches!(schema, RefOr::T(Schema::Object(object)) if object.schema_type == SchemaType::Type(Type::Null))
@@ -42,7 +22,7 @@ fn schema_type(schema: &mut RefOr<Schema>) -> Option<&mut SchemaType> {
     }
 }
 
-pub(super) fn is_nullable(schema: &RefOr<Schema>) -> bool {
+pub(in crate::http) fn is_nullable(schema: &RefOr<Schema>) -> bool {
     match schema {
         RefOr::T(Schema::OneOf(one)) => one.items.iter().any(is_null),
         other => {
@@ -52,12 +32,22 @@ pub(super) fn is_nullable(schema: &RefOr<Schema>) -> bool {
     }
 }
 
-pub(super) fn without_null(schema: &mut RefOr<Schema>) {
+fn describe(schema: &mut RefOr<Schema>, description: Option<String>) {
+    match schema {
+        RefOr::T(Schema::Object(object)) if description.is_some() => object.description = description,
+        RefOr::T(Schema::Array(array)) if description.is_some() => array.description = description,
+        _ => {}
+    }
+}
+
+/// Takes null out of what a schema allows; of a choice that has one left, that one stays.
+pub(in crate::http) fn without_null(schema: &mut RefOr<Schema>) {
     if let RefOr::T(Schema::OneOf(one)) = schema {
         one.items.retain(|item| !is_null(item));
         if one.items.len() == 1
-            && let Some(only) = one.items.pop()
+            && let Some(mut only) = one.items.pop()
         {
+            describe(&mut only, one.description.take());
             *schema = only;
         }
     } else if let Some(types) = schema_type(schema)
@@ -70,7 +60,8 @@ pub(super) fn without_null(schema: &mut RefOr<Schema>) {
     }
 }
 
-pub(super) fn with_null(schema: &mut RefOr<Schema>) {
+/// Adds null to what a schema allows.
+pub(in crate::http) fn with_null(schema: &mut RefOr<Schema>) {
     if is_nullable(schema) {
         return;
     }
@@ -94,16 +85,8 @@ pub(super) fn with_null(schema: &mut RefOr<Schema>) {
     }
 }
 
-pub(super) fn description_of(schema: &RefOr<Schema>) -> Option<String> {
-    match schema {
-        RefOr::T(Schema::Object(object)) => object.description.clone(),
-        RefOr::T(Schema::Array(array)) => array.description.clone(),
-        _ => None,
-    }
-}
-
 /// Hands on every schema inside this one, and itself.
-pub(super) fn each(schema: &mut RefOr<Schema>, visit: &mut impl FnMut(&mut RefOr<Schema>)) {
+pub(in crate::http) fn each(schema: &mut RefOr<Schema>, visit: &mut impl FnMut(&mut RefOr<Schema>)) {
     visit(schema);
     match schema {
         RefOr::T(Schema::Object(object)) => {
@@ -124,7 +107,7 @@ pub(super) fn each(schema: &mut RefOr<Schema>, visit: &mut impl FnMut(&mut RefOr
     }
 }
 
-pub(super) fn each_reference(schema: &mut RefOr<Schema>, visit: &mut impl FnMut(&str)) {
+pub(in crate::http) fn each_reference(schema: &mut RefOr<Schema>, visit: &mut impl FnMut(&str)) {
     each(schema, &mut |inside| {
         if let RefOr::Ref(reference) = inside {
             visit(reference.ref_location.trim_start_matches(COMPONENTS));
@@ -132,27 +115,12 @@ pub(super) fn each_reference(schema: &mut RefOr<Schema>, visit: &mut impl FnMut(
     });
 }
 
-pub(super) fn each_text(schema: &mut RefOr<Schema>, visit: &mut impl FnMut(&mut Object)) {
-    each(schema, &mut |inside| {
-        if let RefOr::T(Schema::Object(object)) = inside
-            && match &object.schema_type {
-                SchemaType::Type(only) => *only == Type::String,
-                SchemaType::Array(several) => several.contains(&Type::String),
-                SchemaType::AnyValue => false,
-            }
-        {
-            visit(object);
-        }
-    });
-}
-
 /// A whole number of a request fits into 64 bits.
-pub(super) fn each_whole(schema: &mut RefOr<Schema>) {
+pub(in crate::http) fn limit_whole(schema: &mut RefOr<Schema>) {
     each(schema, &mut |inside| {
         if let RefOr::T(Schema::Object(object)) = inside
             && object.format == Some(SchemaFormat::KnownFormat(KnownFormat::Int64))
         {
-            object.minimum.get_or_insert(Number::Int(1));
             object.maximum.get_or_insert(Number::Int(i64::MAX as isize));
         }
     });

@@ -11,16 +11,19 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::domain::filter::Criteria;
+use crate::domain::forms::ProductIdForm;
 use crate::domain::product::Product;
 use crate::domain::{Fault, ShopId};
 use crate::http::admission::Tab;
 use crate::http::body::{JsonBody, PRODUCTS_MIB, bad, shape_with_nulls, typed};
 use crate::http::described::errors::{BODY, EDIT, Errors, PRODUCT, QUOTA, SEARCH, STALE, WRONG};
+use crate::http::described::filter::FilterObject;
+use crate::http::described::kinds::{ConflictRule, DetailName};
 use crate::http::error::ApiError;
 use crate::http::links::Links;
 use crate::http::params::{MAX_LIST_VALUES, MAX_PAGE_SIZE, Params};
 use crate::http::products::listing::{self, Listing};
-use crate::http::products::{Detail, PathParts, ProductAnswer, apply_patch, read_patch, show_one};
+use crate::http::products::{Detail, PathParts, ProductAnswer, ProductPatch, apply_patch, read_patch, show_one};
 use crate::http::state::AppState;
 use crate::store::accounts::Caller;
 use crate::store::products::{Deletion, Fate, NewProduct, Update};
@@ -38,12 +41,13 @@ pub(in crate::http) struct ProductSearchBody {
     #[schema(max_items = 10000)]
     product_ids: Option<Vec<String>>,
     /// Filter objects as `filterCriteria` of the list has them, as JSON and not as a string.
-    #[schema(value_type = Option<Vec<Value>>)]
+    #[schema(max_items = 32, value_type = Option<Vec<FilterObject>>)]
     filter_criteria: Option<Value>,
     /// Products associated with any of these shops.
-    #[schema(max_items = 1000)]
+    #[schema(max_items = 1000, minimum = 1)]
     shop_ids: Option<Vec<i64>>,
     /// Small, Medium or Large, which is the default.
+    #[schema(inline, value_type = Option<DetailName>)]
     detail: Option<String>,
     /// Items of a page, 1 to 1,000. Default 50.
     #[schema(minimum = 1, maximum = 1000)]
@@ -59,9 +63,10 @@ pub(in crate::http) struct ProductSearchBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::http) struct UpdatesBody {
     /// 1 to 1,000, of each product once.
-    #[schema(min_items = 1, max_items = 1000)]
+    #[schema(min_items = 1, max_items = 1000, value_type = std::collections::BTreeSet<UpdateBody>)]
     updates: Vec<UpdateBody>,
     /// FAIL (the default): none is changed when one cannot be. SKIP: all that can be are.
+    #[schema(inline, value_type = Option<ConflictRule>)]
     on_conflict: Option<String>,
 }
 
@@ -70,12 +75,13 @@ pub(in crate::http) struct UpdatesBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::http) struct UpdateBody {
     /// The product.
+    #[schema(inline, value_type = ProductIdForm)]
     product_id: String,
     /// The version last read.
     #[schema(minimum = 0)]
     current_version: i64,
     /// A JSON merge patch, as PATCH of a product takes it.
-    #[schema(value_type = Object)]
+    #[schema(value_type = ProductPatch)]
     patch: Value,
 }
 
@@ -84,9 +90,10 @@ pub(in crate::http) struct UpdateBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::http) struct DeletionsBody {
     /// 1 to 1,000, each once.
-    #[schema(min_items = 1, max_items = 1000)]
+    #[schema(min_items = 1, max_items = 1000, value_type = std::collections::BTreeSet<DeletionBody>)]
     products: Vec<DeletionBody>,
     /// FAIL (the default): none is deleted when one cannot be. SKIP: all that can be are.
+    #[schema(inline, value_type = Option<ConflictRule>)]
     on_conflict: Option<String>,
 }
 
@@ -95,6 +102,7 @@ pub(in crate::http) struct DeletionsBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::http) struct DeletionBody {
     /// The product.
+    #[schema(inline, value_type = ProductIdForm)]
     product_id: String,
     /// The version last read.
     #[schema(minimum = 0)]

@@ -9,6 +9,7 @@ use crate::domain::filter::Criteria;
 use crate::http::admission::{ITEM_BYTES, Tab};
 use crate::http::body::{aside, bad};
 use crate::http::described::errors::{Errors, SEARCH};
+use crate::http::described::kinds::{DetailName, PageSize, ShopList, TextList};
 use crate::http::error::ApiError;
 use crate::http::links::{self, PageLinks};
 use crate::http::params::{DEFAULT_PAGE_SIZE, Params};
@@ -52,11 +53,11 @@ pub(super) struct Listing {
     summary = "List products",
     description = "Lists products by productId, in pages. Follow links.next to the end to visit each once. For many ids or long filters there is POST …/search.",
     params(
-        ("size" = Option<i64>, Query, minimum = 1, maximum = 1000, description = "Items of a page. Default 50."),
-        ("detail" = Option<String>, Query, description = "Small, Medium or Large, which is the default."),
-        ("productIds" = Option<String>, Query, description = "Ids, comma-separated; when repeated, each value is one id."),
+        ("size" = inline(Option<PageSize>), Query, description = "Items of a page. Default 50."),
+        ("detail" = inline(Option<DetailName>), Query, description = "Small, Medium or Large, which is the default."),
+        ("productIds" = inline(Option<TextList>), Query, description = "Ids, comma-separated; when repeated, each value is one id."),
         ("filterCriteria" = Option<String>, Query, description = "A JSON array of filter objects."),
-        ("shopIds" = Option<String>, Query, description = "Products associated with any of these shops, comma-separated or repeated."),
+        ("shopIds" = inline(Option<ShopList>), Query, description = "Products associated with any of these shops, comma-separated or repeated."),
         ("count" = Option<bool>, Query, description = "Whether `total` tells how many products there are on all pages. Default false."),
         ("cursor" = Option<String>, Query, description = "From a link of this service."),
     ),

@@ -14,7 +14,7 @@ use crate::exchange::{Export, ExportError};
 use crate::files::{CsvTable, MAX_SHEET_ROWS, Table, XlsxTable};
 use crate::http::admission::{ITEM_BYTES, Tab, Transfer};
 use crate::http::described::errors::{Errors, WRONG_FILE};
-use crate::http::described::kinds::Binary;
+use crate::http::described::kinds::{Binary, FileFormat, LanguageList};
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::state::AppState;
@@ -81,8 +81,8 @@ impl Write for Written {
     summary = "Export a file",
     description = "All products of the account as a file, global ones first, then those of each shop, each with what became of it. It is written while it is sent, however long it is. POST /imports reads it again; cells that a spreadsheet would take for formulas are made safe.",
     params(
-        ("format" = Option<String>, Query, description = "CSV, which is the default, or XLSX."),
-        ("languages" = Option<String>, Query, description = "Languages whose texts are written, comma-separated or repeated. Default de,en."),
+        ("format" = inline(Option<FileFormat>), Query, description = "CSV, which is the default, or XLSX."),
+        ("languages" = inline(Option<LanguageList>), Query, description = "Languages whose texts are written, comma-separated or repeated. Default de,en."),
     ),
     responses((status = 200, description = "The file.", content((String = "text/csv"), (Binary = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))),
         Errors<{ WRONG_FILE }>))]

@@ -15,13 +15,14 @@ use tokio::io::AsyncWriteExt;
 use tokio_util::task::AbortOnDropHandle;
 use utoipa::ToSchema;
 
+use crate::domain::forms::LanguageKey;
 use crate::domain::{Fault, languages};
 use crate::exchange::{ImportError, ImportSettings, Progress, Summary, import_as_far_as_possible};
 use crate::files::{FileError, Given, MappingError, RowFault};
 use crate::http::admission::{Tab, Transfer};
 use crate::http::body::broken_off;
 use crate::http::described::errors::{BODY, EDIT, Errors, QUOTA, WRONG_FILE};
-use crate::http::described::kinds::Binary;
+use crate::http::described::kinds::{Binary, MappingList};
 use crate::http::error::ApiError;
 use crate::http::idempotency::KEY_HEADER;
 use crate::http::params::Params;
@@ -142,8 +143,8 @@ impl ImportAnswer {
     description = "Merges a file of products into those of the account: CSV (comma, semicolon or tab; UTF-8, UTF-16 or Windows-1252), XLSX, a product export of Shopify, or a Google Merchant feed (XML or TSV), told apart by content; at most 1 GiB and 1,000,000 rows. What the file does not speak of stays. A bad line is named and left, the others are stored in parts; an error status means that nothing was stored. An import that takes longer than ten seconds goes on behind its answer, which then ends with it: `state` says whether it came to the end. Sending a file again is safe. With `Accept: text/csv` the answer tells what became of each line, with `application/x-ndjson` how far it is, line by line, and the summary last.",
     params(
         ("dryRun" = Option<bool>, Query, description = "Judge everything and store nothing. Default false."),
-        ("language" = Option<String>, Query, description = "The language of columns that do not name theirs. Default de."),
-        ("map" = Option<String>, Query, description = "What a column stands for: its name in the file, `=`, and a field such as productId or de:productName; nothing after the `=` leaves the column. Repeated for several columns."),
+        ("language" = inline(Option<LanguageKey>), Query, description = "The language of columns that do not name theirs. Default de."),
+        ("map" = inline(Option<MappingList>), Query, description = "What a column stands for: its name in the file, `=`, and a field such as productId or de:productName; nothing after the `=` leaves the column. Repeated for several columns."),
     ),
     request_body(content = Binary, content_type = "application/octet-stream", description = "The file itself, under any content type but a form."),
     responses((status = 200, description = "What became of the file.", content((ImportAnswer = "application/json"), (String = "text/csv"), (ImportProgress = "application/x-ndjson"))),
