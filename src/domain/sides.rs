@@ -52,6 +52,10 @@ const MAYBE_FORTIFIED_ALCOHOL: std::ops::Range<f64> = 15.0..17.0;
 const MAX_BEER_ALCOHOL: f64 = 3.5;
 /// Least juice of drinks with the rate of juices, per cent.
 const MIN_JUICE: f64 = 20.0;
+/// Juice of what is nothing but juice, per cent.
+const PURE_JUICE: f64 = 100.0;
+/// The heading of juices.
+const JUICES: &str = "2009";
 /// Least weight of a unit of fertiliser with the rate of farms, in kilograms.
 const MIN_FERTILISER_KILOGRAMS: f64 = 10.0;
 
@@ -99,8 +103,9 @@ fn answer(code: ClassCode, side: u8, facts: &Facts) -> Option<bool> {
             clear.map(|alcohol| alcohol >= MAYBE_FORTIFIED_ALCOHOL.end)
         }
         JUICY => facts.juice().map(|juice| juice >= MIN_JUICE),
-        UNSWEETENED => facts.added_sugar().map(|sugar| !sugar),
-        SWEETENED => facts.added_sugar(),
+        // A juice of nothing but juice has no sugar added.
+        UNSWEETENED => facts.added_sugar().map(|sugar| !sugar).or_else(|| pure_juice(code, facts).then_some(true)),
+        SWEETENED => facts.added_sugar().or_else(|| pure_juice(code, facts).then_some(false)),
         PRESCRIBED => facts.prescription(),
         FARMING if under(&["3102", "3103", "3104", "3105"]) => {
             facts.kilograms().map(|weight| weight >= MIN_FERTILISER_KILOGRAMS)
@@ -108,18 +113,19 @@ fn answer(code: ClassCode, side: u8, facts: &Facts) -> Option<bool> {
         _ => None,
     };
     let rows = || table::TABLE.iter().filter(|row| row.side == side && under(&row.under));
-    let yes = rows().any(|row| facts.says(&row.yes));
-    let no = rows().any(|row| facts.says(&row.no));
-    let words = match (yes, no) {
-        (true, false) => Some(true),
-        (false, true) => Some(false),
-        _ => None,
-    };
+    let yes: Vec<&str> = rows().flat_map(|row| row.yes.iter().copied()).collect();
+    let no: Vec<&str> = rows().flat_map(|row| row.no.iter().copied()).collect();
+    let words = facts.weigh(&yes, &no);
     match (number, words) {
         (Some(number), Some(words)) if number != words => None,
         (Some(known), _) | (None, Some(known)) => Some(known),
         (None, None) => None,
     }
+}
+
+/// Whether a juice says that it is nothing else.
+fn pure_juice(code: ClassCode, facts: &Facts) -> bool {
+    code.as_str().starts_with(JUICES) && facts.juice().is_some_and(|juice| juice >= PURE_JUICE)
 }
 
 /// Whether clothes are for children of the side's age, by the ages and sizes that the product names, else by its words.

@@ -87,6 +87,34 @@ impl Facts {
         self.said.iter().any(|words| patterns.iter().any(|pattern| occurs(pattern, words)))
     }
 
+    /// What the words of a side say: yes, no, or nothing where neither or both occur. A word within a longer phrase of
+    /// the other kind does not count: `prescription sunglasses` are no plain `sunglasses`.
+    pub(super) fn weigh(&self, yes: &[&str], no: &[&str]) -> Option<bool> {
+        match (self.says(yes), self.says(no)) {
+            (true, false) => Some(true),
+            (false, true) => Some(false),
+            (false, false) => None,
+            (true, true) => self.outweighing(yes, no),
+        }
+    }
+
+    fn outweighing(&self, yes: &[&str], no: &[&str]) -> Option<bool> {
+        let spans = |patterns: &[&str]| -> Vec<Span> {
+            let texts = self.said.iter().enumerate();
+            texts
+                .flat_map(|(text, words)| patterns.iter().flat_map(move |pattern| found(pattern, text, words)))
+                .collect()
+        };
+        let (yes, no) = (spans(yes), spans(no));
+        let stands =
+            |own: &[Span], other: &[Span]| own.iter().any(|span| !other.iter().any(|long| span.is_within(long)));
+        match (stands(&yes, &no), stands(&no, &yes)) {
+            (true, false) => Some(true),
+            (false, true) => Some(false),
+            _ => None,
+        }
+    }
+
     /// Years of the youngest and the oldest wearer for whom the product is meant.
     pub(super) fn ages(&self) -> Option<(f64, f64)> {
         if let Some(age) = self.number("age") {
@@ -136,12 +164,36 @@ fn words_of(text: &str) -> Vec<String> {
     plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
+/// Where a pattern stands: the text, its first word, and the number of words.
+struct Span {
+    text: usize,
+    start: usize,
+    length: usize,
+}
+
+impl Span {
+    /// Whether the other one has these words and more.
+    fn is_within(&self, other: &Span) -> bool {
+        self.text == other.text
+            && self.length < other.length
+            && other.start <= self.start
+            && self.start + self.length <= other.start + other.length
+    }
+}
+
 /// Whether the words of a pattern stand one after the other.
 fn occurs(pattern: &str, words: &[String]) -> bool {
+    found(pattern, 0, words).next().is_some()
+}
+
+/// Every place at which the words of a pattern stand one after the other.
+fn found<'a>(pattern: &'a str, text: usize, words: &'a [String]) -> impl Iterator<Item = Span> + 'a {
     let is = |wanted: &str, word: &String| match wanted.strip_suffix('*') {
         Some(beginning) => word.starts_with(beginning),
         None => word == wanted,
     };
     let length = pattern.split(' ').count();
-    words.windows(length).any(|window| pattern.split(' ').zip(window).all(|(wanted, word)| is(wanted, word)))
+    let all = move |window: &[String]| pattern.split(' ').zip(window).all(|(wanted, word)| is(wanted, word));
+    let places = words.windows(length).enumerate().filter(move |(_, window)| all(window));
+    places.map(move |(start, _)| Span { text, start, length })
 }

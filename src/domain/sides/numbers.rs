@@ -105,7 +105,9 @@ pub(super) fn juice(text: &[Token]) -> Vec<f64> {
             .any(|step| is_juice(word(text.get(index + step))) && !word(text.get(index + step)).starts_with("alkohol"));
         let before =
             (1..=MAX_DISTANCE).any(|step| index.checked_sub(step).is_some_and(|at| is_content(word(text.get(at)))));
-        (after || before).then_some(per_cent)
+        // `Apfelsaft 100 %`, but not `Saft 20 % mehr Inhalt`.
+        let whole = per_cent == WHOLE && index.checked_sub(1).is_some_and(|at| is_juice(word(text.get(at))));
+        (after || before || whole).then_some(per_cent)
     };
     (0..text.len()).filter_map(at).collect()
 }

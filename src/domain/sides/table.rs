@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-/// Chapters of clothes, shoes and hats.
-pub(super) const CLOTHES: &[&str] = &["61", "62", "64", "65", "4203"];
+/// Chapters of clothes, shoes and hats, and clothes of leather and plastics.
+pub(super) const CLOTHES: &[&str] = &["61", "62", "64", "65", "4203", "392620"];
 
 /// Words that settle a side, for goods of certain codes.
 pub(super) struct Words {
@@ -37,11 +37,35 @@ pub(super) const INSTEAD: &[(&str, u8, &[u8])] = &[
     ("2106", 10, &[1, 9, 11, 46]),
     ("2106", 11, &[1, 9, 46]),
     ("190590", 19, &[9, 32, 54]),
+    ("1806", 49, &[1]),
 ];
 
 /// Words that say that clothes are for adults.
-pub(super) const ADULTS: &[&str] =
-    &["herren*", "damen*", "erwachsene*", "mens", "men", "womens", "women", "ladies", "adult", "adults"];
+pub(super) const ADULTS: &[&str] = &[
+    "herren*",
+    "damen*",
+    "männer*",
+    "frauen*",
+    "erwachsene*",
+    "mens",
+    "men",
+    "womens",
+    "women",
+    "ladies",
+    "gents",
+    "gentlemens",
+    "menswear",
+    "womenswear",
+    "adult",
+    "adults",
+    "umstands*",
+    "schwangerschafts*",
+    "maternity",
+    "brautkleid*",
+    "wedding dress*",
+    "dessous",
+    "lingerie",
+];
 
 /// Words that leave open whether clothes are for adults, beside words that say so.
 pub(super) const YOUNG: &[&str] = &[

@@ -50,7 +50,11 @@ fn words_settle_a_side_only_where_they_leave_no_doubt() {
         ("392490", "02-000 03-000 13-000", "Schnuller 2er-Pack", "03"),
         ("392490", "02-000 03-000 13-000", "Eimer 10 l", "02"),
         ("610821", "02-000 03-000 13-000 35-000", "Period pants, black", "13"),
-        ("610821", "02-000 03-000 13-000 35-000", "Damen Slip schwarz", "00"),
+        ("610821", "02-000 03-000 13-000 35-000", "Damen Slip schwarz", "02"),
+        ("610821", "02-000 03-000 13-000 35-000", "Damen Perioden-Slip schwarz", "13"),
+        ("610821", "02-000 03-000 13-000 35-000", "Slip schwarz", "00"),
+        ("900410", "02-000 04-000", "Sonnenbrille polarisiert", "02"),
+        ("900410", "02-000 04-000", "Sonnenbrille mit Sehstärke", "04"),
         ("610910", CLOTHING, "Herren T-Shirt", "02"),
         ("610910", CLOTHING, "Men\u{2019}s crew neck tee", "02"),
         ("610910", CLOTHING, "Damenshirt", "02"),
@@ -135,7 +139,7 @@ fn words_settle_a_side_only_where_they_leave_no_doubt() {
         ("230990", "02-000 05-000", "Meisenknödel 30 Stück", "02"),
         ("230910", "02-000 45-000", "Working dog food 15 kg", "45"),
         ("230910", "02-000 45-000", "Cat food salmon", "02"),
-        ("230910", "02-000 45-000", "Hundefutter", "00"),
+        ("230910", "02-000 45-000", "Hundefutter", "02"),
         ("120991", "02-000 06-000", "Tomatensamen", "06"),
         ("120930", "02-000 06-000", "Blumensamen", "02"),
         ("380891", "02-000 06-000", "Mottenkugeln", "02"),
@@ -211,6 +215,9 @@ fn numbers_settle_a_side_where_the_condition_is_a_number() {
         ("200989", "02-000 27-000 33-000", "Apfel Direktsaft", "27"),
         ("200989", "02-000 27-000 33-000", "Johannisbeernektar|Nektar", "33"),
         ("200989", "02-000 27-000 33-000", "Apfelsaft", "00"),
+        ("200971", "02-000 27-000 33-000", "Apfelsaft 100 %", "27"),
+        ("200971", "02-000 27-000 33-000", "100% apple juice", "27"),
+        ("200971", "02-000 27-000 33-000", "Apfelsaft, 50 % mehr Inhalt", "00"),
         ("310520", "02-000 06-000", "NPK-Dünger 25 kg", "06"),
         ("310520", "02-000 06-000", "Blumendünger 500 g", "02"),
         ("310520", "02-000 06-000", "Dünger 1 kg, ergibt 10 kg", "00"),
@@ -263,6 +270,64 @@ fn attributes_and_measures_settle_what_is_missing() {
     ] {
         assert_eq!(settled(code, defined, details.clone()), format!("{wanted}-000"), "{code} {details}");
     }
+}
+
+/// A row of `cases.tsv`: what the words of a side make of a name.
+struct Case {
+    side: u8,
+    code: ClassCode,
+    language: &'static str,
+    facts: Facts,
+    wanted: bool,
+    text: &'static str,
+}
+
+fn cases() -> Vec<Case> {
+    let rows = include_str!("cases.tsv").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let case = |text: &'static str| {
+        let cells: Vec<&'static str> = text.split('\t').collect();
+        let [side, code, language, name, wanted] = cells[..] else { panic!("{text} is not of the shape") };
+        assert!(matches!(language, "de" | "en") && matches!(wanted, "yes" | "no"), "{text}");
+        let mut texts = name.split('|');
+        let name = texts.next().unwrap_or_default();
+        let details = json!({"languageAttributes": {language: {"productName": name,
+            "productTags": texts.collect::<Vec<_>>()}}});
+        let details: Details = serde_json::from_value(details).expect("details");
+        let code = ClassCode::new(code).expect("digits");
+        let side = side.parse().expect("a side");
+        Case { side, code, language, facts: Facts::of(&details), wanted: wanted == "yes", text }
+    };
+    rows.map(case).collect()
+}
+
+#[test]
+fn names_are_on_their_sides() {
+    let is = |case: &Case| answer(case.code, case.side, &case.facts);
+    let wrong: Vec<&str> = cases().iter().filter(|case| is(case) != Some(case.wanted)).map(|case| case.text).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn every_row_of_words_has_cases_in_both_languages_for_both_of_its_cells() {
+    let cases = cases();
+    let mut bare = Vec::new();
+    for row in table::TABLE.iter() {
+        let under = |case: &&Case| row.under.iter().any(|prefix| case.code.as_str().starts_with(prefix));
+        for (words, wanted) in [(&row.yes, true), (&row.no, false)] {
+            for language in ["de", "en"] {
+                let own = |case: &Case| {
+                    case.side == row.side
+                        && case.wanted == wanted
+                        && case.language == language
+                        && case.facts.says(words)
+                };
+                if !words.is_empty() && !cases.iter().filter(under).any(own) {
+                    bare.push(format!("{:02} {} {language} {wanted}", row.side, row.under.join(" ")));
+                }
+            }
+        }
+    }
+    assert!(bare.is_empty(), "{}", bare.join("\n"));
 }
 
 #[test]
