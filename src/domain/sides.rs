@@ -90,6 +90,19 @@ pub fn settle(code: ClassCode, segments: &[(Segment, &[u8])], facts: &Facts) -> 
     segment.filter(|found| segments.iter().any(|(known, _)| known == found)).unwrap_or(Segment::PLAIN)
 }
 
+/// Whether there are words that put goods of a code on a side, or keep them from it.
+pub fn has_words(code: ClassCode, side: u8) -> bool {
+    let clothes =
+        matches!(side, CHILDREN | OLDER_CHILDREN) && CLOTHES.iter().any(|prefix| code.as_str().starts_with(prefix));
+    clothes || rows(code, side).next().is_some()
+}
+
+/// The words of a side that are for goods of a code.
+fn rows(code: ClassCode, side: u8) -> impl Iterator<Item = &'static table::Words> {
+    let under = move |row: &&table::Words| row.under.iter().any(|prefix| code.as_str().starts_with(prefix));
+    table::TABLE.iter().filter(move |row| row.side == side).filter(under)
+}
+
 /// Whether the goods are on a side; none where nothing is known.
 fn answer(code: ClassCode, side: u8, facts: &Facts) -> Option<bool> {
     let under = |prefixes: &[&str]| prefixes.iter().any(|prefix| code.as_str().starts_with(prefix));
@@ -112,9 +125,8 @@ fn answer(code: ClassCode, side: u8, facts: &Facts) -> Option<bool> {
         }
         _ => None,
     };
-    let rows = || table::TABLE.iter().filter(|row| row.side == side && under(&row.under));
-    let yes: Vec<&str> = rows().flat_map(|row| row.yes.iter().copied()).collect();
-    let no: Vec<&str> = rows().flat_map(|row| row.no.iter().copied()).collect();
+    let yes: Vec<&str> = rows(code, side).flat_map(|row| row.yes.iter().copied()).collect();
+    let no: Vec<&str> = rows(code, side).flat_map(|row| row.no.iter().copied()).collect();
     let words = facts.weigh(&yes, &no);
     match (number, words) {
         (Some(number), Some(words)) if number != words => None,

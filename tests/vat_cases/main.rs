@@ -1,4 +1,7 @@
-//! Known VAT cases, looked up in the laws and in the Commission's database of rates, not derived from the rules here.
+//! Known VAT cases, looked up in the laws and in the Commission's database of rates, not derived from the rules here;
+//! and the plain names of everyday goods.
+
+mod names;
 
 use std::path::Path;
 
