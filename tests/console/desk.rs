@@ -172,12 +172,18 @@ impl Desk {
 
     /// A browser that has signed in with this token, and the start page.
     pub(crate) async fn browser(&self, token: &str, language: &str, width: u32) -> Browser {
-        let browser = self.driver.browser(language, width).await;
-        self.browsers.lock().expect("the browsers").push(browser.clone());
+        let browser = self.window(language, width).await;
         browser.open(&self.url).await;
         browser.fill("#token", token).await;
         browser.click("button.primary").await;
         browser.wait("return document.querySelector('.figures')").await;
+        browser
+    }
+
+    /// A browser in which nothing is opened.
+    pub(crate) async fn window(&self, language: &str, width: u32) -> Browser {
+        let browser = self.driver.browser(language, width).await;
+        self.browsers.lock().expect("the browsers").push(browser.clone());
         browser
     }
 

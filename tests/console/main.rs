@@ -8,6 +8,7 @@ mod support;
 
 mod browser;
 mod desk;
+mod docs;
 mod pages;
 mod review;
 mod session;
