@@ -9,8 +9,12 @@ import schemathesis
 
 
 @schemathesis.hook
-def before_call(context, case, kwargs):
+def before_call(context, case, **kwargs):
     """Gives a request with a well-formed key one of its own; malformed keys stay, to be refused."""
-    key = next((value for name, value in (case.headers or {}).items() if name.lower() == "idempotency-key"), None)
-    if isinstance(key, str) and 1 <= len(key) <= 255:
-        kwargs["headers"] = {**(kwargs.get("headers") or {}), "Idempotency-Key": str(uuid.uuid4())}
+    data = getattr(getattr(case.meta, "phase", None), "data", None)
+    if str(getattr(data, "parameter", "")).lower() == "authorization":
+        # A request that was changed would be given the token that this one is to lack.
+        return
+    for name, key in list((case.headers or {}).items()):
+        if name.lower() == "idempotency-key" and isinstance(key, str) and 1 <= len(key) <= 255:
+            case.headers[name] = str(uuid.uuid4())

@@ -1,6 +1,7 @@
 //! A PostgreSQL database for each test.
 //!
-//! The server is `TEST_DATABASE_URL` or `DATABASE_URL`, else one that this process starts for itself. Databases are
+//! The server is `TEST_DATABASE_URL` or `DATABASE_URL`, else one that this process starts for itself: from the programs of
+//! this machine, or with `TEST_CONTAINERS=1` in a container. Databases are
 //! copies of a template that is migrated once, and go away with the test. All of this happens on a thread of its own:
 //! each test has a runtime of its own, which ends with it.
 
@@ -14,7 +15,16 @@ use uuid::Uuid;
 use vat_classification::embedded_postgres::EmbeddedPostgres;
 use vat_classification::store::MIGRATIONS;
 
+use super::containers::{self, Image};
 use super::watchdog;
+
+/// The server of `TEST_CONTAINERS=1`.
+const POSTGRES_IMAGE: &str = "postgres:17";
+const POSTGRES_PORT: u16 = 5432;
+/// Of a server that this machine alone reaches, and that ends with the tests.
+const PASSWORD: &str = "tests";
+/// Nothing in it has to survive a loss of power, and tests hold many connections.
+const UNSAFE: &[&str] = &["-c", "fsync=off", "-c", "max_connections=300"];
 
 /// A migrated database of its own, deleted when dropped.
 #[derive(Debug)]
@@ -101,6 +111,7 @@ impl Server {
         let named = ["TEST_DATABASE_URL", "DATABASE_URL"].into_iter().find_map(|name| std::env::var(name).ok());
         let (url, own) = match named {
             Some(url) => (url, None),
+            None if containers::wanted() => (start_in_container().await?, None),
             None => {
                 let own = start().await?;
                 (own.url(), Some(own))
@@ -163,6 +174,24 @@ impl Server {
         url.set_path(database);
         url.into()
     }
+}
+
+/// A server for this process alone, in a container.
+async fn start_in_container() -> Result<String, String> {
+    let directory = Path::new("/tmp").join(format!("vat-classification-tests-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    let address = |port: u16| format!("postgres://postgres:{PASSWORD}@127.0.0.1:{port}/postgres");
+    let started = tokio::task::spawn_blocking(move || {
+        let environment = [("POSTGRES_PASSWORD", PASSWORD)];
+        let image = Image { name: POSTGRES_IMAGE, port: POSTGRES_PORT, environment: &environment, arguments: UNSAFE };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| error.to_string())?;
+        // It listens once before it is set up, on a socket of its own; only then on the port.
+        let answers = |port| runtime.block_on(PgConnection::connect(&address(port))).is_ok();
+        containers::start(&image, &directory, std::process::id(), answers).map(address)
+    });
+    started.await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
 /// A server for this process alone, in a directory that goes away with it.

@@ -1,11 +1,11 @@
 //! One Elasticsearch for all tests of a `cargo test`.
 //!
 //! `ELASTICSEARCH_URL` names it, else it is started from the plain distribution that Maven has for tests. What runs on
-//! that runs on every full one. Without Maven, Docker starts the full one.
+//! that runs on every full one. Without Maven, or with `TEST_CONTAINERS=1`, Docker starts the full one.
 
 use std::fs::{self, File};
 use std::io;
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use sha2::{Digest, Sha256};
 use tokio::sync::OnceCell;
 
+use super::containers::{self, Image};
 use super::watchdog;
 
 const VERSION: &str = "8.19.7";
@@ -24,6 +25,8 @@ const MAVEN_PLUGIN: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8
 const HEAP: &str = "-Xms512m -Xmx512m";
 /// How long the server may take to listen; it takes about 12 s on two cores with nothing else to do.
 const START_LIMIT: Duration = Duration::from_secs(180);
+/// Where the server listens in its container.
+const HTTP_PORT: u16 = 9200;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The URL of an Elasticsearch that answers. Tests share it: each uses index names of its own.
@@ -56,7 +59,11 @@ fn open() -> Result<String, String> {
     }
     remove_abandoned(&cache);
     fs::create_dir_all(&run).map_err(|error| format!("{}: {error}", run.display()))?;
-    let url = if has_program("mvn") { start(&cache, &run, owner)? } else { start_in_docker(&run, owner)? };
+    let url = if has_program("mvn") && !containers::wanted() {
+        start(&cache, &run, owner)?
+    } else {
+        start_in_docker(&run, owner)?
+    };
     fs::write(run.join("url"), &url).map_err(|error| format!("{}: {error}", run.display()))?;
     Ok(url)
 }
@@ -238,41 +245,17 @@ fn await_address(server: &mut Child, run: &Path) -> Result<String, String> {
     Err(format!("it does not listen after {} s: {}", START_LIMIT.as_secs(), said()))
 }
 
-/// Starts the full distribution in the foreground of a container, so that ending the client ends the container.
+/// Starts the full distribution in a container.
 fn start_in_docker(run: &Path, owner: u32) -> Result<String, String> {
     if !has_program("docker") {
         return Err("it needs Maven and Java 17, or Docker: install them, or set ELASTICSEARCH_URL".to_owned());
     }
-    let failed = |error: io::Error| format!("{}: {error}", run.display());
-    let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).map_err(failed)?.port();
-    let output = File::create(run.join("output")).map_err(failed)?;
-    let mut server = Command::new("docker")
-        .args(["run", "--rm", "--publish", &format!("127.0.0.1:{port}:9200"), "--env", &format!("ES_JAVA_OPTS={HEAP}")])
-        .args(["--env", "discovery.type=single-node", "--env", "xpack.security.enabled=false"])
-        .arg(format!("elasticsearch:{VERSION}"))
-        .stdin(Stdio::null())
-        .stdout(output.try_clone().map_err(failed)?)
-        .stderr(output)
-        .process_group(0)
-        .spawn()
-        .map_err(failed)?;
-    watchdog::watch(owner, "TERM", server.id(), run).map_err(failed)?;
-    let url = format!("http://127.0.0.1:{port}");
-    let started = Instant::now();
+    let image = format!("elasticsearch:{VERSION}");
+    let environment = [("ES_JAVA_OPTS", HEAP), ("discovery.type", "single-node"), ("xpack.security.enabled", "false")];
+    let image = Image { name: &image, port: HTTP_PORT, environment: &environment, arguments: &[] };
     // The port is open as soon as the container is; the server in it is when it answers.
-    while started.elapsed() < START_LIMIT {
-        if let Ok(Some(status)) = server.try_wait() {
-            return Err(format!(
-                "docker ended with {status}: {}",
-                fs::read_to_string(run.join("output")).unwrap_or_default()
-            ));
-        }
-        if speaks_http(port) {
-            return Ok(url);
-        }
-        std::thread::sleep(PAUSE);
-    }
-    Err(format!("the container does not answer after {} s", START_LIMIT.as_secs()))
+    let port = containers::start(&image, run, owner, speaks_http)?;
+    Ok(format!("http://127.0.0.1:{port}"))
 }
 
 fn speaks_http(port: u16) -> bool {

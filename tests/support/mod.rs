@@ -6,6 +6,7 @@
 //! Each test binary uses a part of this.
 #![allow(dead_code, unused_imports)]
 
+mod containers;
 mod database;
 mod elasticsearch;
 mod outage;

@@ -63,7 +63,7 @@ pub(in crate::http) struct ProductSearchBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::http) struct UpdatesBody {
     /// 1 to 1,000, of each product once.
-    #[schema(min_items = 1, max_items = 1000, value_type = std::collections::BTreeSet<UpdateBody>)]
+    #[schema(min_items = 1, max_items = 1000)]
     updates: Vec<UpdateBody>,
     /// FAIL (the default): none is changed when one cannot be. SKIP: all that can be are.
     #[schema(inline, value_type = Option<ConflictRule>)]
