@@ -87,7 +87,7 @@ def main():
                 last = line if line.strip() else last
                 if time.monotonic() - told > 30:
                     told = time.monotonic()
-                    print("  ", line.decode().strip()[:160], flush=True)
+                    print("  ", line.decode().strip()[:160], f"{resident_mib(asked.pid)[0]:,.0f} MiB", flush=True)
         summary = json.loads(last)
         print(f"import of {asked.megabytes} MB in {asked.rows:,} rows{', dry run' if asked.dry_run else ''}: {watch.told()}")
         print("  ", {name: summary.get(name) for name in ("state", "created", "updated", "unchanged", "refused", "code", "message")}, flush=True)
