@@ -81,7 +81,7 @@ mod tests {
         let export = serde_json::json!({"rows": [
             row("DE", "7.0", "CN", "4901"), row("DE", "8.0", "CN", "4901"), row("EL", "6.0", "CN", "4901 99 00"),
             row("EL", "13.0", "CN", "4901 99 00"), row("DE", "8.0", "CPA", "49.01"), row("DE", "8.0", "CN", "9999"),
-            row("IT", "5.0", "CN", "4014 10 00"),
+            row("BG", "9.0", "CN", "4905 91 00"),
         ]});
         let day = "2026-11-22".parse().expect("a day");
         let found = table(&reference, &export.to_string(), day).expect("a table");
