@@ -94,27 +94,15 @@ impl Scorer {
         self.order.clear();
         let leaves = model.leaves();
         let headings = model.array::<2>(Section::LeafHeading);
-        let mut worst = f32::MIN;
-        for (leaf, heading) in headings.iter().enumerate() {
+        let scored = headings.iter().enumerate().filter_map(|(leaf, heading)| {
             let above = choice[leaves + usize::from(u16::from_le_bytes(*heading))];
-            if above == 0.0 {
-                continue;
-            }
-            let score = choice[leaf] + above;
-            if score > worst {
-                self.order.push((score, leaf as u32));
-                if self.order.len() == 4 * MAX_BY_SCORE {
-                    keep_best(&mut self.order, MAX_BY_SCORE);
-                    worst = self.order[MAX_BY_SCORE - 1].0;
-                }
-            }
-        }
-        keep_best(&mut self.order, MAX_BY_SCORE);
+            (above != 0.0).then(|| (choice[leaf] + above, leaf as u32))
+        });
+        keep_best_of(scored, MAX_BY_SCORE, &mut self.order);
         let mut chosen: Vec<u32> = self.order.iter().map(|&(_, leaf)| leaf).collect();
         self.order.clear();
         let shares = self.voices.of_features.shares.iter().enumerate();
-        self.order.extend(shares.map(|(heading, &share)| (share, heading as u32)));
-        keep_best(&mut self.order, MAX_BY_VOICE);
+        keep_best_of(shares.map(|(heading, &share)| (share, heading as u32)), MAX_BY_VOICE, &mut self.order);
         for &(_, heading) in &self.order {
             let below = model.leaves_of_heading(heading as usize);
             if !chosen.iter().any(|leaf| below.contains(&(*leaf as usize))) {
@@ -190,6 +178,22 @@ impl Scorer {
 #[inline]
 pub(super) fn weigh(sums: &[f32; FIELDS], shares: &[f32; FIELDS]) -> f32 {
     sums[0] * shares[0] + sums[1] * shares[1] + sums[2] * shares[2]
+}
+
+/// The best of many, which are not kept all at once.
+fn keep_best_of(scored: impl Iterator<Item = (f32, u32)>, most: usize, order: &mut Vec<(f32, u32)>) {
+    order.clear();
+    let mut worst = f32::MIN;
+    for (score, at) in scored {
+        if score > worst {
+            order.push((score, at));
+            if order.len() == 4 * most {
+                keep_best(order, most);
+                worst = order[most - 1].0;
+            }
+        }
+    }
+    keep_best(order, most);
 }
 
 /// Keeps the best of these, the last of them at the end.
