@@ -20,7 +20,7 @@ mod walk;
 pub use kinds::{FIELDS, Feature, Field, Kind, Place, PlainWord};
 
 /// Version of the features; a model made with another one is refused.
-pub const FEATURE_VERSION: u32 = 4;
+pub const FEATURE_VERSION: u32 = 5;
 
 /// Weight of a word in its own place.
 const WORD: f32 = 1.0;
@@ -223,15 +223,15 @@ impl Extractor {
         }
     }
 
-    /// Reads unknown plurals and cases as the words that the lexicon has.
+    /// Reads unknown and rare plurals and cases as the words that they are of.
     fn take_basic_forms(&mut self, lexicon: &Lexicon<'_>) {
         let mut form = std::mem::take(&mut self.joint);
         for (token, info) in self.tokens.list.iter_mut().zip(&mut self.infos) {
-            if info.is_some() || token.kind != TokenKind::Word {
+            if token.kind != TokenKind::Word {
                 continue;
             }
             let word = &self.tokens.folded[token.start..token.end];
-            if lexicon.basic_form(word, &mut self.parts, &mut form) {
+            if lexicon.basic_form(word, *info, &mut self.parts, &mut form) {
                 token.start = self.tokens.folded.len();
                 self.tokens.folded.push_str(&form);
                 token.end = self.tokens.folded.len();
@@ -379,7 +379,8 @@ impl Extractor {
 
     fn stem<'w>(&self, language: Language, word: &'w str) -> std::borrow::Cow<'w, str> {
         match language {
-            Language::German => self.german.stem(word),
+            // The stemmer leaves the last letter of `Trommeln`, which makes it another word than `Trommel`.
+            Language::German => self.german.stem(if word.ends_with("eln") { &word[..word.len() - 1] } else { word }),
             Language::English => self.english.stem(word),
         }
     }

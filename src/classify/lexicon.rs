@@ -24,7 +24,12 @@ const MIN_BEFORE_END: usize = 3;
 /// How often that end must stand alone in the corpus.
 const MIN_END_COUNT: u32 = 5;
 /// Endings of German plurals and cases, the empty one for those that an umlaut alone marks (`Mäntel`).
-const ENDINGS: [&str; 9] = ["n", "e", "s", "en", "er", "es", "nen", "ern", ""];
+const ENDINGS: [&str; 9] = ["n", "e", "s", "en", "es", "nen", "er", "ern", ""];
+/// The first of them: the others also make other words (`Lüfter` of `Luft`), so that they count for unknown words only.
+const SAFE_ENDINGS: usize = 6;
+/// A word that stands in fewer rows is read as the one that it is a form of, where that is so many times as common.
+const RARE: u32 = 8;
+const MUCH_MORE_COMMON: u32 = 8;
 /// Endings that alone may stand where an umlaut is all that marks the plural.
 const BARE_PLURALS: [&str; 3] = ["el", "en", "er"];
 /// Shortest form that is the plural or another case of a word.
@@ -131,12 +136,18 @@ impl<'a> Lexicon<'a> {
 
     /// Writes an unknown German word anew with its head in the form that the corpus has: `Flurbänke`, which stands nowhere,
     /// is written like `Flurbank`, so that it falls apart or at least ends in a word that is known. False, and nothing
-    /// written, when its head is known as it is, or in no form.
-    pub fn basic_form(&self, word: &str, parts: &mut Vec<Part>, form: &mut String) -> bool {
+    /// written, when its head is known as it is, or in no form; `info` is what is known of the word.
+    ///
+    /// A word that is known and rare is read as the one that it is a form of, where that is far more common.
+    pub fn basic_form(&self, word: &str, info: Option<WordInfo>, parts: &mut Vec<Part>, form: &mut String) -> bool {
         if !(MIN_INFLECTED..=MAX_COMPOUND).contains(&word.len()) || !word.is_ascii() {
             return false;
         }
-        if self.base(word, MIN_PART_COUNT, form) {
+        if let Some(info) = info {
+            let may_be_a_form = info.german && !info.vague && info.count < RARE;
+            return may_be_a_form && self.base(word, &ENDINGS[..SAFE_ENDINGS], info.count * MUCH_MORE_COMMON, form);
+        }
+        if self.base(word, &ENDINGS, MIN_PART_COUNT, form) {
             return true;
         }
         if self.split(word, parts) {
@@ -145,7 +156,7 @@ impl<'a> Lexicon<'a> {
         let tails =
             |first: usize| (first..(word.len() + 1).saturating_sub(MIN_INFLECTED)).map(|from| word.split_at(from));
         let mut write = |least: u32, (before, tail): (&str, &str)| {
-            let found = self.base(tail, least, form);
+            let found = self.base(tail, &ENDINGS, least, form);
             if found {
                 form.insert_str(0, before);
             }
@@ -164,11 +175,11 @@ impl<'a> Lexicon<'a> {
     }
 
     /// Writes the German word of which another is the plural or a case, when it stands so often in the corpus.
-    fn base(&self, inflected: &str, least: u32, base: &mut String) -> bool {
+    fn base(&self, inflected: &str, endings: &[&str], least: u32, base: &mut String) -> bool {
         let is_known =
             |base: &str| self.get(base).is_some_and(|info| info.german && !info.vague && info.count >= least);
-        for ending in ENDINGS {
-            let Some(stem) = inflected.strip_suffix(ending).filter(|stem| stem.len() >= MIN_PART) else { continue };
+        for ending in endings {
+            let Some(stem) = inflected.strip_suffix(*ending).filter(|stem| stem.len() >= MIN_PART) else { continue };
             base.clear();
             base.push_str(stem);
             if !ending.is_empty() && is_known(base) {
@@ -332,8 +343,13 @@ mod tests {
             ("xqwvbnm", None),
         ] {
             let (mut parts, mut form) = (Vec::new(), String::new());
-            let found = lexicon.basic_form(word, &mut parts, &mut form).then_some(form.as_str());
+            let found = lexicon.basic_form(word, lexicon.get(word), &mut parts, &mut form).then_some(form.as_str());
             assert_eq!(found, expected, "{word}");
+        }
+        for (word, count, expected) in [("baenke", 1, true), ("baenke", 2, false), ("buecher", 1, false)] {
+            let (mut parts, mut form) = (Vec::new(), String::new());
+            let known = Some(WordInfo { count, ..info });
+            assert_eq!(lexicon.basic_form(word, known, &mut parts, &mut form), expected, "{word} in {count} rows");
         }
     }
 }
