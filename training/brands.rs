@@ -16,9 +16,9 @@ use vat_classification::domain::ClassCode;
 use crate::corpus::{Corpus, Fault, Place, Random, Row, fnv};
 
 /// Rows of a brand and language, spread over its codes by their shares.
-const ROWS_OF_BRAND: f32 = 8.0;
+const ROWS_OF_BRAND: f32 = 5.0;
 /// Rows of a product line and language.
-const ROWS_OF_LINE: f32 = 6.0;
+const ROWS_OF_LINE: f32 = 4.0;
 /// Most words of the name of a good that stands beside a brand.
 const MAX_GOOD_WORDS: usize = 3;
 /// What stands behind the name of a line, by language.
