@@ -18,7 +18,7 @@ use super::{Sample, SampleKind};
 /// Most postings of a feature: those of the heaviest weights.
 const MAX_POSTINGS: usize = 320;
 /// Least weight of a posting and least share in a profile; what has neither is not worth its bytes.
-const MIN_WEIGHT: f32 = 0.45;
+const MIN_WEIGHT: f32 = 0.5;
 const MIN_SHARE: f32 = 8.0 / 255.0;
 /// Most rows of a class that are kept to compare with.
 const MAX_ROWS: usize = 9;
