@@ -17,9 +17,6 @@ pub const WORD_VECTOR: usize = 4 + DIMENSIONS;
 /// Weight of one step of a weight of the second voice.
 pub const SECOND_STEP: f32 = 1.0 / 1024.0;
 
-/// Headings that are added up at one time.
-const BLOCK: usize = 32;
-
 /// What the voices say of a text, by index of the heading.
 #[derive(Default)]
 pub(crate) struct Voices {
@@ -115,26 +112,11 @@ impl Voices {
         let Some((rows, intercepts)) = weights.split_at_checked(DIMENSIONS * headings) else { return };
         let scores = &mut self.of_words.shares;
         scores.extend(intercepts.iter().map(|bytes| f32::from_le_bytes(*bytes)));
-        // As many headings at a time as registers hold, so that a score is written once and not for each dimension.
-        for (block, scores) in scores.chunks_mut(BLOCK).enumerate() {
-            let mut sums = [0.0; BLOCK];
-            sums[..scores.len()].copy_from_slice(scores);
-            for (row, &x) in rows.chunks_exact(headings.max(1)).zip(direction) {
-                let row = &row[block * BLOCK..];
-                match row.first_chunk::<BLOCK>() {
-                    Some(row) => add_scaled(&mut sums, row, x),
-                    None => add_scaled(&mut sums[..row.len()], row, x),
-                }
+        for (row, &x) in rows.chunks_exact(headings.max(1)).zip(direction) {
+            for (score, weight) in scores.iter_mut().zip(row) {
+                *score += x * f32::from_le_bytes(*weight);
             }
-            scores.copy_from_slice(&sums[..scores.len()]);
         }
-    }
-}
-
-#[inline]
-fn add_scaled(sums: &mut [f32], row: &[[u8; 4]], x: f32) {
-    for (sum, weight) in sums.iter_mut().zip(row) {
-        *sum += x * f32::from_le_bytes(*weight);
     }
 }
 
