@@ -99,6 +99,16 @@ fn path(webhook: &Value) -> String {
     format!("/webhooks/{}", webhook["webhookId"].as_str().expect("an id"))
 }
 
+/// Waits until the feed has told of a product: a webhook begins where the feed is, which transactions of other tests on the
+/// same server hold back.
+async fn told(app: &App, product: &str) {
+    let is_told = |page: &Value| {
+        let items = page["items"].as_array().expect("items");
+        items.iter().any(|item| item["productId"] == product)
+    };
+    while !is_told(&app.get("/changes?after=0&wait=1").await.expect(200).body) {}
+}
+
 /// Makes rounds until this many messages have come: the feed, and so a webhook, waits for transactions that still run,
 /// those of other tests on the same server among them.
 async fn deliver(app: &App, receiver: &Receiver, count: usize) -> Vec<Got> {
@@ -125,6 +135,7 @@ async fn hurry(app: &App) {
 async fn changes_are_sent_signed_and_in_order_for_each_product() {
     let app = App::start().await;
     app.create(&[("before", "x")]).await;
+    told(&app, "before").await;
     let receiver = Receiver::start().await;
     let types = ["PRODUCT_CREATED", "PRODUCT_UPDATED", "product_deleted"];
     let webhook = register(&app, &receiver, &types).await;

@@ -133,7 +133,8 @@ impl Store {
             return Err(StoreError::Unprocessable(vec![Fault::of("TOO_MANY", message)]));
         }
         let id = Uuid::new_v4();
-        // The position of this very moment: what commits from here on has a higher sequence.
+        // The place of the feed at this moment: what commits from here on has a higher sequence, as has what is committed
+        // and not told yet because of transactions that still run.
         sqlx::query(
             "insert into webhooks (webhook_id, account_id, url, types, taxonomy, secret, position)
              values ($1, $2, $3, $4, $5, $6, journal_horizon() - 1)",
