@@ -3,7 +3,7 @@
 //! for the names of answers. The names are those of the domain.
 
 use utoipa::Number;
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Type};
 use utoipa::openapi::{KnownFormat, SchemaFormat};
 
 use crate::domain::access::Plan;
@@ -113,8 +113,10 @@ forms! {
     ClassOrCode "ClassOrCode" = formed(CLASS_OR_CODE);
     /// Depths at which candidates are asked for.
     Depth "Digits" = ObjectBuilder::new().schema_type(Type::Integer).enum_values(Some(DEPTHS));
-    /// Shares of right decisions that may be asked for.
-    PrecisionShare "Precision" = number().enum_values(Some(Precision::ALL.map(Precision::share)));
+    /// Shares of right decisions that may be asked for. Generators know no enumeration of numbers with a point.
+    PrecisionShare "Precision" = Precision::ALL.into_iter().fold(OneOfBuilder::new(), |shares, precision| {
+        shares.item(number().extensions(Some([("const", precision.share())].into_iter().collect())))
+    });
     /// How sure something is.
     Confidence "Confidence" = number().minimum(Some(Number::Int(0))).maximum(Some(Number::Int(1)));
     /// A day.
