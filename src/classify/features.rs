@@ -231,7 +231,7 @@ impl Extractor {
                 continue;
             }
             let word = &self.tokens.folded[token.start..token.end];
-            if lexicon.basic_form(word, *info, &mut self.parts, &mut form) {
+            if lexicon.basic_form(word, *info, &mut form) {
                 token.start = self.tokens.folded.len();
                 self.tokens.folded.push_str(&form);
                 token.end = self.tokens.folded.len();

@@ -109,23 +109,8 @@ impl<'a> Lexicon<'a> {
     /// Of several ways the one with fewest parts wins, and among those the one whose rarest part is most common.
     pub fn split(&self, word: &str, parts: &mut Vec<Part>) -> bool {
         parts.clear();
-        let bytes = word.as_bytes();
-        if !(MIN_COMPOUND..=MAX_COMPOUND).contains(&bytes.len()) || !word.is_ascii() {
-            return false;
-        }
-        // best[end] is the best way to cover the word up to `end`.
-        let mut best = [Cover::NONE; MAX_COMPOUND + 1];
-        best[0] = Cover { parts: 0, rarest: u32::MAX, from: 0, part_end: 0 };
-        for from in 0..=bytes.len() - MIN_PART {
-            if best[from].parts as usize >= MAX_PARTS || (from > 0 && best[from].parts == 0) {
-                continue;
-            }
-            self.extend(bytes, from, &mut best);
-        }
-        if best[bytes.len()].parts < 2 {
-            return false;
-        }
-        let mut end = bytes.len();
+        let Some(best) = self.covers(word).filter(|best| best[word.len()].parts >= 2) else { return false };
+        let mut end = word.len();
         while end > 0 {
             parts.push((best[end].from, best[end].part_end));
             end = best[end].from;
@@ -134,12 +119,29 @@ impl<'a> Lexicon<'a> {
         true
     }
 
+    /// The best way to cover a word up to each of its bytes; none when its length or its letters are not those of a compound.
+    fn covers(&self, word: &str) -> Option<Covers> {
+        let bytes = word.as_bytes();
+        if !(MIN_COMPOUND..=MAX_COMPOUND).contains(&bytes.len()) || !word.is_ascii() {
+            return None;
+        }
+        let mut best = [Cover::NONE; MAX_COMPOUND + 1];
+        best[0] = Cover { parts: 0, rarest: u32::MAX, from: 0, part_end: 0 };
+        for from in 0..=bytes.len() - MIN_PART {
+            if best[from].parts as usize >= MAX_PARTS || (from > 0 && best[from].parts == 0) {
+                continue;
+            }
+            self.extend(bytes, from, &mut best);
+        }
+        Some(best)
+    }
+
     /// Writes an unknown German word anew with its head in the form that the corpus has: `Flurbänke`, which stands nowhere,
     /// is written like `Flurbank`, so that it falls apart or at least ends in a word that is known. False, and nothing
     /// written, when its head is known as it is, or in no form; `info` is what is known of the word.
     ///
     /// A word that is known and rare is read as the one that it is a form of, where that is far more common.
-    pub fn basic_form(&self, word: &str, info: Option<WordInfo>, parts: &mut Vec<Part>, form: &mut String) -> bool {
+    pub fn basic_form(&self, word: &str, info: Option<WordInfo>, form: &mut String) -> bool {
         if !(MIN_INFLECTED..=MAX_COMPOUND).contains(&word.len()) || !word.is_ascii() {
             return false;
         }
@@ -150,7 +152,8 @@ impl<'a> Lexicon<'a> {
         if self.base(word, &ENDINGS, MIN_PART_COUNT, form) {
             return true;
         }
-        if self.split(word, parts) {
+        let covers = self.covers(word);
+        if covers.is_some_and(|covers| covers[word.len()].parts >= 2) {
             return false;
         }
         let tails =
@@ -163,11 +166,9 @@ impl<'a> Lexicon<'a> {
             found
         };
         // The longest head, before which all falls apart into known words or is one.
-        for (before, tail) in tails(MIN_PART) {
-            let is_part = self.get(before).is_some_and(|info| info.count >= MIN_PART_COUNT);
-            if (is_part || self.split(before, parts)) && write(MIN_PART_COUNT, (before, tail)) {
-                return true;
-            }
+        let is_covered = |before: &str| covers.is_some_and(|covers| covers[before.len()].parts > 0);
+        if tails(MIN_PART).filter(|(before, _)| is_covered(before)).any(|split| write(MIN_PART_COUNT, split)) {
+            return true;
         }
         // Or else the longest known end of it, in whichever form.
         let end = self.known_end(word).unwrap_or(word.len());
@@ -342,14 +343,14 @@ mod tests {
             ("xyz", None),
             ("xqwvbnm", None),
         ] {
-            let (mut parts, mut form) = (Vec::new(), String::new());
-            let found = lexicon.basic_form(word, lexicon.get(word), &mut parts, &mut form).then_some(form.as_str());
+            let mut form = String::new();
+            let found = lexicon.basic_form(word, lexicon.get(word), &mut form).then_some(form.as_str());
             assert_eq!(found, expected, "{word}");
         }
         for (word, count, expected) in [("baenke", 1, true), ("baenke", 2, false), ("buecher", 1, false)] {
-            let (mut parts, mut form) = (Vec::new(), String::new());
+            let mut form = String::new();
             let known = Some(WordInfo { count, ..info });
-            assert_eq!(lexicon.basic_form(word, known, &mut parts, &mut form), expected, "{word} in {count} rows");
+            assert_eq!(lexicon.basic_form(word, known, &mut form), expected, "{word} in {count} rows");
         }
     }
 }
