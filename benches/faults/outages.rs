@@ -25,6 +25,8 @@ const WRITERS: (usize, usize) = (6, 50);
 const KILLS: (usize, usize) = (20, 8);
 /// How long the database is frozen, and how long it has no connection to give.
 const AWAY: Duration = Duration::from_secs(20);
+/// Connections for which a database that is short of them has room.
+const FEW_CONNECTIONS: usize = 6;
 /// Bytes of the file system that fills up, and of the same once there is room, as `mount` takes them.
 const ROOM: (&str, &str) = ("size=190m", "size=1g");
 /// How long is written to the one that fills up.
@@ -276,22 +278,12 @@ pub(crate) async fn all() {
     let kept = service.compare(&seen).await;
     tell(row(&format!("database frozen for {} s", AWAY.as_secs()), &seen, healed, &kept));
 
-    let url = service.database_url();
-    let take = async {
-        let mut taken = Vec::new();
-        let began = Instant::now();
-        while began.elapsed() < AWAY {
-            match PgConnection::connect(&url).await {
-                Ok(connection) => taken.push(connection),
-                Err(_) => tokio::time::sleep(Duration::from_millis(20)).await,
-            }
-        }
-        taken.len()
-    };
-    let (seen, taken) = service.under_load("connections", take).await;
-    let healed = service.healed().await;
-    let kept = service.compare(&seen).await;
-    tell(row(&format!("all connections taken ({taken})"), &seen, healed, &kept));
+    for (name, left) in [("connections", 0), ("few", FEW_CONNECTIONS)] {
+        let (seen, taken) = service.under_load(name, take_connections(&service.database_url(), left)).await;
+        let healed = service.healed().await;
+        let kept = service.compare(&seen).await;
+        tell(row(&format!("{taken} connections taken, {left} left"), &seen, healed, &kept));
+    }
     drop(service);
     let _ = fs::remove_dir_all(&directory);
     match full(&directory).await {
@@ -299,6 +291,29 @@ pub(crate) async fn all() {
         Err(error) => println!("no file system could be filled, which needs the right to mount one: {error}"),
     }
     println!("\n{}", table.join("\n"));
+}
+
+/// Takes all connections that the database has but so many, the service's too, keeps them for a while, and answers how
+/// many they were.
+async fn take_connections(url: &str, left: usize) -> usize {
+    let began = Instant::now();
+    let mut taken = vec![PgConnection::connect(url).await.expect("a connection")];
+    sqlx::query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'vat-classification'")
+        .execute(&mut taken[0])
+        .await
+        .expect("the service has lost its connections");
+    while let Ok(connection) = PgConnection::connect(url).await {
+        taken.push(connection);
+    }
+    taken.drain(..left);
+    while began.elapsed() < AWAY {
+        // What the service lets go of is taken, too, where nothing is left to it.
+        match PgConnection::connect(url).await {
+            Ok(connection) if left == 0 => taken.push(connection),
+            _ => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    }
+    taken.len()
 }
 
 /// A database on a file system that fills up.

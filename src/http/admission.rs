@@ -30,8 +30,11 @@ use turnstile::Turnstile;
 
 /// How long a request waits for bytes or for a place, at most.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-/// Waiting requests for each place: at the usual rate they are served well within [`LONGEST_WAIT`].
-const QUEUE_PER_PLACE: usize = 2;
+/// Waiting requests for each place. One that reads holds its place for a few milliseconds, so that as many are served
+/// well within [`LONGEST_WAIT`], and reads that come at a steady rate get over the moment in which others write.
+const QUEUE_PER_PLACE: usize = 8;
+/// The same for what takes longer: those that classify, explain or search.
+const SLOW_QUEUE_PER_PLACE: usize = 2;
 /// Of places and bytes, the part that one account may hold, in quarters.
 const SHARE_QUARTERS: usize = 3;
 /// Accounts whose shares are remembered; beyond it those that sent nothing for a minute are forgotten.
@@ -58,7 +61,7 @@ const WORK_PER_CORE: usize = 4;
 /// How much clients may take together.
 #[derive(Clone, Debug, Args)]
 pub struct AdmissionSettings {
-    /// Requests at work at one time; four times as many wait for a moment, others are answered 503.
+    /// Requests at work at one time; eight times as many wait for a moment, others are answered 503.
     #[arg(long, env = "MAX_REQUESTS", default_value_t = 32, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub max_requests: u32,
     /// MiB of memory for bodies and answers of requests under way.
@@ -134,8 +137,8 @@ impl Admission {
         Arc::new(Admission {
             requests: Turnstile::new(places, places * QUEUE_PER_PLACE, longest_wait),
             lookups: Turnstile::new(LOOKUPS, places * QUEUE_PER_PLACE, longest_wait),
-            work: Turnstile::new(cores * WORK_PER_CORE, cores * WORK_PER_CORE * QUEUE_PER_PLACE, longest_wait),
-            searches: Turnstile::new(SEARCHES, SEARCHES * QUEUE_PER_PLACE, longest_wait),
+            work: Turnstile::new(cores * WORK_PER_CORE, cores * WORK_PER_CORE * SLOW_QUEUE_PER_PLACE, longest_wait),
+            searches: Turnstile::new(SEARCHES, SEARCHES * SLOW_QUEUE_PER_PLACE, longest_wait),
             transfers: Turnstile::new(TRANSFERS, TRANSFERS, longest_wait),
             storing: Arc::new(Semaphore::new(STORED_AT_ONCE)),
             cores: Arc::new(Semaphore::new(cores)),

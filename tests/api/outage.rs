@@ -21,6 +21,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(3);
 const GIVE_UP: Duration = Duration::from_secs(60);
 /// Requests that are sent at one time: as many as the service has connections.
 const AT_ONCE: usize = 24;
+/// Connections for which a database that is short of them has room.
+const FEW_CONNECTIONS: usize = 6;
 
 /// A service on a database that can be taken away.
 struct Outage {
@@ -79,6 +81,14 @@ impl Outage {
             assert!(began.elapsed() < GIVE_UP);
             // What is refused at once leaves nobody else a turn.
             tokio::task::yield_now().await;
+        }
+    }
+
+    /// Asks until as many requests at one time are served as the service has connections.
+    async fn heal_all(&self) {
+        let began = Instant::now();
+        while join_all((0..AT_ONCE).map(|_| self.read())).await.iter().any(|status| *status != 200) {
+            assert!(began.elapsed() < GIVE_UP);
         }
     }
 
@@ -158,9 +168,44 @@ async fn a_database_without_a_free_connection_keeps_nobody_waiting() {
     for connection in taken {
         connection.close().await.expect("closed");
     }
-    outage.heal().await;
-    let statuses = join_all((0..AT_ONCE).map(|_| outage.read())).await;
-    assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
+    outage.heal_all().await;
+    outage.end().await;
+}
+
+#[tokio::test]
+async fn a_database_with_few_connections_left_serves_some_and_sends_the_others_away_in_time() {
+    let outage = Outage::start().await;
+    let mut first = PgConnection::connect(&outage.server.url).await.expect("a connection");
+    sqlx::query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'vat-classification'")
+        .execute(&mut first)
+        .await
+        .expect("the service has lost its connections");
+    let mut taken = vec![first];
+    while let Ok(connection) = PgConnection::connect(&outage.server.url).await {
+        taken.push(connection);
+    }
+    for connection in taken.drain(..FEW_CONNECTIONS) {
+        connection.close().await.expect("closed");
+    }
+    let began = Instant::now();
+    let mut is_served = [false; 2];
+    for round in 0.. {
+        let reads = join_all((0..AT_ONCE).map(|_| outage.read()));
+        let ids: Vec<String> = (0..AT_ONCE).map(|number| format!("few-{round}-{number}")).collect();
+        let writes = join_all(ids.iter().map(|id| outage.write(id)));
+        let (reads, writes) = futures::future::join(reads, writes).await;
+        for (id, _) in ids.iter().zip(&writes).filter(|(_, status)| **status == 201) {
+            assert!([200, 503].contains(&outage.ask(outage.app.get(&format!("/products/global/{id}"))).await));
+        }
+        is_served[0] |= reads.contains(&200);
+        is_served[1] |= writes.contains(&201);
+        if is_served == [true; 2] {
+            break;
+        }
+        assert!(began.elapsed() < GIVE_UP, "nothing is served by {FEW_CONNECTIONS} connections");
+    }
+    drop(taken);
+    outage.heal_all().await;
     outage.end().await;
 }
 

@@ -119,7 +119,8 @@ async fn an_account_without_a_place_is_sent_away_before_its_credential_is_looked
     for tab in &tabs {
         tab.enter().await.expect("a place");
     }
-    let waiting: Vec<Tab> = (0..6).map(|_| admission.tab(1)).collect();
+    // Three quarters of eight for each of four places.
+    let waiting: Vec<Tab> = (0..24).map(|_| admission.tab(1)).collect();
     let mut waiting: Vec<_> = waiting.iter().map(|tab| Box::pin(tab.enter())).collect();
     for wait in &mut waiting {
         assert!(futures::poll!(wait.as_mut()).is_pending());
@@ -129,4 +130,24 @@ async fn an_account_without_a_place_is_sent_away_before_its_credential_is_looked
     drop(admission.lookup(None).await.expect("nobody knows whose"));
     drop(waiting);
     drop(admission.lookup(Some(&token)).await.expect("there is room to wait"));
+}
+
+#[tokio::test]
+async fn reads_that_come_while_an_account_has_no_place_wait_for_it() {
+    let admission = Admission::new(&AdmissionSettings::default());
+    let writing: Vec<Tab> = (0..24).map(|_| admission.tab(1)).collect();
+    for tab in &writing {
+        tab.enter().await.expect("a place");
+    }
+    // What comes in 0.4 s at 500 reads a second. Each leaves when it has had its place.
+    let read = |tab: Tab| Box::pin(async move { tab.enter().await });
+    let mut reading: Vec<_> = (0..192).map(|_| read(admission.tab(1))).collect();
+    for wait in &mut reading {
+        assert!(futures::poll!(wait.as_mut()).is_pending());
+    }
+    assert!(is_refused(admission.tab(1).enter().now_or_never().expect("at once")));
+    drop(writing);
+    for wait in reading {
+        wait.await.expect("a place");
+    }
 }
