@@ -8,6 +8,7 @@ use url::Url;
 
 /// Where searches are answered, and for how long at most. Without a URL, PostgreSQL answers them.
 #[derive(Clone, clap::Args)]
+#[group(id = "search")]
 pub struct Settings {
     /// Address of an Elasticsearch 8.19 or 9.x; without it PostgreSQL answers searches.
     #[arg(long, env = "ELASTICSEARCH_URL")]

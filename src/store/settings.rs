@@ -20,6 +20,7 @@ pub const PREPARED_STATEMENTS: usize = 200;
 
 /// Connections to the database, and their limits.
 #[derive(Clone, Debug, clap::Args)]
+#[group(id = "database")]
 pub struct Settings {
     /// Most connections to the database.
     #[arg(long, env = "DATABASE_CONNECTIONS", default_value_t = MAX_CONNECTIONS, value_parser = clap::value_parser!(u32).range(4..=1_000))]
