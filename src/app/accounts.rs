@@ -1,12 +1,15 @@
 //! The subcommands `account` and `token`; they work beside a running service and without one.
 
+use std::time::Duration;
+
 use anyhow::{Context, bail};
 use chrono::{DateTime, Days, SecondsFormat, Utc};
 
-use crate::app::database::on;
+use crate::app::database::{check_url, on};
 use crate::app::remembered;
 use crate::app::settings::{AccountCommand, NamedAccount, TokenCommand};
 use crate::domain::access::{TOKEN_RANDOM_BYTES, TokenHash, hash_token, write_token};
+use crate::store::Store;
 use crate::store::operators::{AccountRow, TokenListing, Tokens};
 
 /// A new token and the hash under which it is stored.
@@ -49,6 +52,19 @@ pub(super) async fn account(command: AccountCommand) -> anyhow::Result<()> {
             let products = on(&database, async |store| Ok(store.delete_account(&name).await?)).await?;
             println!("{name} deleted with {products} products");
         }
+        AccountCommand::Move { account: NamedAccount { name, database }, to, wait_s } => {
+            check_url(&to)?;
+            let products = on(&database, async |store| {
+                let target =
+                    Store::connect_with(&to, &database.pool).await.context("cannot connect to the other database")?;
+                target.migrate().await.context("cannot bring the other database's schema up to date")?;
+                let told = |table: &str, rows| eprintln!("{table}: {rows}");
+                let moved = store.move_account(&name, &target, Duration::from_secs(wait_s), told).await;
+                target.pool().close().await;
+                Ok(moved?)
+            });
+            println!("{name} moved with {} products", products.await?);
+        }
         AccountCommand::Memory { command } => remembered::run(command).await?,
     }
     Ok(())
@@ -56,7 +72,11 @@ pub(super) async fn account(command: AccountCommand) -> anyhow::Result<()> {
 
 fn account_line(account: &AccountRow) -> String {
     let AccountRow { name, plan, .. } = account;
-    let state = if account.disabled { "disabled" } else { "active" };
+    let state = match (account.moving, account.disabled) {
+        (true, _) => "moving",
+        (false, true) => "disabled",
+        (false, false) => "active",
+    };
     format!("{name}\t{plan}\t{:.2}\t{state}\t{}", account.precision().share(), instant(Some(account.created_at)))
 }
 

@@ -1,22 +1,25 @@
 //! Settings, each a flag and an environment variable, one documented struct per concern.
 
+mod accounts;
+mod values;
+
 use std::ffi::OsString;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use url::Url;
 
-use crate::domain::Precision;
-use crate::domain::access::{Level, Plan};
 use crate::http::AdmissionSettings;
 use crate::http::serve::ConnectionSettings;
 use crate::http::traces::TraceSettings;
 use crate::pictures::S3Settings;
 use crate::search;
 use crate::store;
-use crate::store::parked::Queue;
 use crate::webhooks::WebhookSettings;
+pub(super) use accounts::{
+    AccountCommand, MemoryCommand, MemoryFile, NamedAccount, ParkedSettings, QueueCommand, TokenCommand,
+};
+use values::{address, name, public_url};
 
 /// Stores merchants' products and finds the customs product class, and so the VAT rate, of each.
 #[derive(Debug, Parser)]
@@ -230,163 +233,6 @@ pub(super) enum LogFormat {
     Json,
 }
 
-#[derive(Debug, Subcommand)]
-pub(super) enum AccountCommand {
-    /// Makes an account and prints its name.
-    Create {
-        /// 1 to 100 characters.
-        #[arg(value_parser = name)]
-        name: String,
-        /// UNLIMITED or FREE_TRIAL.
-        #[arg(long, default_value = "UNLIMITED", value_parser = plan)]
-        plan: Plan,
-        /// Share of the decisions by text that are meant to be right: 0.90, 0.95 or 0.98.
-        #[arg(long, default_value = "0.95", value_parser = precision)]
-        precision: Precision,
-        #[command(flatten)]
-        database: DatabaseSettings,
-    },
-    /// Sets which share of an account's decisions by text is meant to be right.
-    Precision {
-        /// The account.
-        #[arg(value_parser = name)]
-        name: String,
-        /// 0.90, 0.95 or 0.98; the lower, the more is decided.
-        #[arg(value_parser = precision)]
-        precision: Precision,
-        #[command(flatten)]
-        database: DatabaseSettings,
-    },
-    /// Prints the accounts: name, plan, precision, active or disabled, and when made, separated by tabs.
-    List {
-        #[command(flatten)]
-        database: DatabaseSettings,
-    },
-    /// Refuses the tokens of an account from now on.
-    Disable(NamedAccount),
-    /// Takes the tokens of a disabled account again.
-    Enable(NamedAccount),
-    /// Sets how much an account may use.
-    Plan {
-        /// The account.
-        #[arg(value_parser = name)]
-        name: String,
-        /// UNLIMITED or FREE_TRIAL.
-        #[arg(value_parser = plan)]
-        plan: Plan,
-        #[command(flatten)]
-        database: DatabaseSettings,
-    },
-    /// Deletes an account with its tokens, products, assignments, pictures and history, for good, and prints how many
-    /// products that were.
-    Delete(NamedAccount),
-    /// What is remembered of the decisions of an account's people.
-    Memory {
-        #[command(subcommand)]
-        command: MemoryCommand,
-    },
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum MemoryCommand {
-    /// Prints how many decisions are remembered: taxonomy, classes said to be right, classes said to be wrong.
-    Show(NamedAccount),
-    /// Forgets them and prints how many they were. Assignments stay as they are.
-    Clear(NamedAccount),
-    /// Writes them to a file, one a line in JSON with the texts of the products, and prints how many they were.
-    Export(MemoryFile),
-    /// Makes the account remember what such a file holds, so that a second account of the same merchant starts with what
-    /// the first one knows; prints how many decisions were new. All lines are checked before any is taken.
-    Import(MemoryFile),
-}
-
-/// An account and a file of remembered decisions.
-#[derive(Clone, Debug, Args)]
-pub(super) struct MemoryFile {
-    #[command(flatten)]
-    pub account: NamedAccount,
-    /// The file.
-    pub file: PathBuf,
-}
-
-/// An account by its name.
-#[derive(Clone, Debug, Args)]
-pub(super) struct NamedAccount {
-    /// The account.
-    #[arg(value_parser = name)]
-    pub name: String,
-    #[command(flatten)]
-    pub database: DatabaseSettings,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum QueueCommand {
-    /// Prints parked work: queue, account, productId, shopId, when and why, separated by tabs.
-    Parked(ParkedSettings),
-    /// Sends parked work again and prints how many products that are.
-    Retry(ParkedSettings),
-}
-
-/// Which parked work is meant.
-#[derive(Clone, Debug, Args)]
-pub(super) struct ParkedSettings {
-    /// auto-assignment or search; both without it.
-    #[arg(long, value_parser = queue)]
-    pub queue: Option<Queue>,
-    /// The account; all without it.
-    #[arg(long)]
-    pub account: Option<String>,
-    #[command(flatten)]
-    pub database: DatabaseSettings,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum TokenCommand {
-    /// Makes a token and prints it; it is not shown again.
-    Create {
-        /// The account.
-        #[arg(long)]
-        account: String,
-        /// The name that histories show; 1 to 100 characters.
-        #[arg(long, value_parser = name)]
-        user: String,
-        /// READ, EDIT or ADMIN.
-        #[arg(long, value_parser = level)]
-        level: Level,
-        /// Days until it expires, 1 to 36500; without it, never.
-        #[arg(long, value_parser = clap::value_parser!(u32).range(1..=36_500))]
-        expires_days: Option<u32>,
-        #[command(flatten)]
-        database: DatabaseSettings,
-    },
-    /// Prints tokens, ended ones too: id, account, user, level, when made, until when good, last used (to the hour) and
-    /// when ended, separated by tabs; a dash where there is nothing.
-    List {
-        /// The account; all without it.
-        #[arg(long)]
-        account: Option<String>,
-        #[command(flatten)]
-        database: DatabaseSettings,
-    },
-    /// Ends a token, or all those of a user.
-    Revoke {
-        /// The token.
-        #[arg(required_unless_present_any = ["id", "account"], conflicts_with_all = ["id", "account", "user"])]
-        token: Option<String>,
-        /// The token's id, as token list prints it.
-        #[arg(long, conflicts_with_all = ["account", "user"])]
-        id: Option<String>,
-        /// The account of the user.
-        #[arg(long, requires = "user")]
-        account: Option<String>,
-        /// The user whose tokens end.
-        #[arg(long, requires = "account")]
-        user: Option<String>,
-        #[command(flatten)]
-        database: DatabaseSettings,
-    },
-}
-
 impl Cli {
     /// Reads a command line. `serve` is the default, so that its flags may also stand before its name.
     pub(super) fn read(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
@@ -398,53 +244,6 @@ impl Cli {
             Cli::try_parse_from(arranged).map_err(|_| error)
         })
     }
-}
-
-/// An address to listen on: a number or a name, and a port.
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let found = text.to_socket_addrs().map_err(|error| format!("an address such as 127.0.0.1:8080: {error}"))?;
-    // Of a name with both kinds of address, the one that clients try by default everywhere.
-    let mut found: Vec<SocketAddr> = found.collect();
-    found.sort_by_key(SocketAddr::is_ipv6);
-    found.first().copied().ok_or_else(|| "the name has no address".to_owned())
-}
-
-fn public_url(text: &str) -> Result<String, String> {
-    let url = Url::parse(text).map_err(|error| format!("a URL such as https://vat.example.com: {error}"))?;
-    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err("a URL that begins with http:// or https:// and names a host".to_owned());
-    }
-    if url.query().is_some() || url.fragment().is_some() || !url.username().is_empty() || url.password().is_some() {
-        return Err("a URL without a user, a query and a fragment".to_owned());
-    }
-    Ok(text.to_owned())
-}
-
-fn name(text: &str) -> Result<String, String> {
-    let characters = text.chars().count();
-    let printable = !text.chars().any(char::is_control);
-    if (1..=100).contains(&characters) && printable {
-        Ok(text.to_owned())
-    } else {
-        Err("1 to 100 printable characters".to_owned())
-    }
-}
-
-fn plan(text: &str) -> Result<Plan, String> {
-    Plan::from_name(text).ok_or_else(|| "UNLIMITED or FREE_TRIAL".to_owned())
-}
-
-fn queue(text: &str) -> Result<Queue, String> {
-    Queue::from_name(text).ok_or_else(|| "auto-assignment or search".to_owned())
-}
-
-fn precision(text: &str) -> Result<Precision, String> {
-    let share = text.parse().ok().and_then(Precision::from_share);
-    share.ok_or_else(|| "0.90, 0.95 or 0.98".to_owned())
-}
-
-fn level(text: &str) -> Result<Level, String> {
-    Level::from_name(text).ok_or_else(|| "READ, EDIT or ADMIN".to_owned())
 }
 
 #[cfg(test)]
@@ -499,22 +298,6 @@ mod tests {
         ] {
             let words = ["x", "token", "revoke"].into_iter().chain(line.split_whitespace());
             assert_eq!(Cli::try_parse_from(words).is_ok(), is_right, "{line}");
-        }
-    }
-
-    #[test]
-    fn public_urls_are_judged_at_start() {
-        for (text, is_right) in [
-            ("https://vat.example.com", true),
-            ("http://127.0.0.1:8080/base/", true),
-            ("notaurl", false),
-            ("vat.example.com", false),
-            ("ftp://vat.example.com", false),
-            ("https://vat.example.com?a=1", false),
-            ("https://user:word@vat.example.com", false),
-            ("", false),
-        ] {
-            assert_eq!(public_url(text).is_ok(), is_right, "{text}");
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::http::error::ApiError;
 use crate::http::layers::time_limit;
 use crate::http::series;
 use crate::http::state::AppState;
+use crate::store::StoreError;
 use crate::store::accounts::{Caller, Credential};
 
 /// How much sooner than any request one with a credential has to be done.
@@ -157,6 +158,7 @@ async fn holder(state: &AppState, token: Option<TokenHash>) -> Result<Holder, Ap
         Credential::Withdrawn => {
             Err(ApiError::Forbidden("this access token no longer has access to the account".to_owned()))
         }
+        Credential::Moving => Err(StoreError::Moving.into()),
         Credential::Valid(caller, level) => Ok(Holder { caller, level }),
     }
 }

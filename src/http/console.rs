@@ -13,6 +13,7 @@ use crate::http::body::JsonBody;
 use crate::http::body::typed;
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
+use crate::store::StoreError;
 use crate::store::accounts::Credential;
 
 /// The cookie of a session.
@@ -87,6 +88,7 @@ async fn bearer(state: &AppState, token: &str) -> Result<SignedIn, ApiError> {
         Credential::Withdrawn => {
             Err(ApiError::Forbidden("this access token no longer has access to the account".to_owned()))
         }
+        Credential::Moving => Err(StoreError::Moving.into()),
         Credential::Valid(caller, level) => Ok(SignedIn { user: caller.user.clone(), level: level.name() }),
     }
 }

@@ -271,6 +271,7 @@ impl From<StoreError> for ApiError {
                 ApiError::Unprocessable(summary(&faults, "items cannot be processed"), faults)
             }
             limit @ StoreError::LimitExceeded { .. } => ApiError::LimitExceeded(limit.to_string(), until_next_month()),
+            StoreError::Moving => ApiError::Unavailable("the account is being moved to another database"),
             StoreError::Unavailable(error) => {
                 tracing::warn!(%error, "the database is not available");
                 ApiError::Unavailable("the database does not answer at present")

@@ -27,6 +27,8 @@ pub enum Credential {
     Unknown,
     /// Revoked, or of a disabled account.
     Withdrawn,
+    /// Of an account that is being moved to another database.
+    Moving,
     /// In force.
     Valid(Caller, Level),
 }
@@ -39,6 +41,7 @@ struct TokenRow {
     plan: String,
     decision_precision: i16,
     withdrawn: bool,
+    moving: bool,
     seldom_used: bool,
 }
 
@@ -57,6 +60,12 @@ pub enum AccountError {
     /// No such token.
     #[error("there is no such token")]
     UnknownToken,
+    /// It is not told yet in which of two databases the account is in force.
+    #[error("the account {0} is being moved to another database")]
+    Moving(String),
+    /// Somebody wrote to an account while it was moved.
+    #[error("the account {0} was changed while it was copied, and stays where it is: move it again")]
+    Changed(String),
     /// The database failed.
     #[error(transparent)]
     Database(#[from] sqlx::Error),
@@ -190,6 +199,7 @@ impl Store {
     pub async fn authenticate(&self, hash: &TokenHash) -> Result<Credential, sqlx::Error> {
         let row: Option<TokenRow> = sqlx::query_as(
             "select account_id, user_name, level, plan, decision_precision, revoked_at is not null or disabled as withdrawn,
+                    moving is not null as moving,
                     last_used_at is null or last_used_at < now() - $2::text::interval as seldom_used
              from tokens join accounts using (account_id)
              where token_hash = $1 and (expires_at is null or expires_at > now() or revoked_at is not null)",
@@ -206,6 +216,9 @@ impl Store {
         };
         if row.withdrawn {
             return Ok(Credential::Withdrawn);
+        }
+        if row.moving {
+            return Ok(Credential::Moving);
         }
         if row.seldom_used {
             self.note_use(hash).await;

@@ -15,6 +15,7 @@ pub mod journal;
 pub mod labels;
 pub mod lengths;
 pub mod memory;
+pub mod moving;
 pub mod operators;
 pub mod pages;
 pub mod parked;
@@ -50,6 +51,10 @@ const FIRST_CONNECTION: Duration = Duration::from_millis(1_900);
 /// The number of the lock that a service holds while it migrates behind a pooler.
 const MIGRATION_LOCK: i64 = 0x7661_7463_6d69_6772;
 
+/// What the name of a migration begins with, behind its number, that programs of earlier versions cannot work with. All
+/// others only add; `tests/tidy.rs` holds that.
+const BREAKING: &str = "breaking ";
+
 /// The schema's migrations, compiled in.
 pub static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!();
 
@@ -80,6 +85,9 @@ pub enum StoreError {
         /// Checks that the request needs.
         asked: i64,
     },
+    /// The account is being moved to another database.
+    #[error("the account is being moved to another database")]
+    Moving,
     /// The database is away, full or too busy: the same may well succeed later.
     #[error("the database is not available: {0}")]
     Unavailable(sqlx::Error),
@@ -163,27 +171,48 @@ impl Store {
         Ok(Store { pool, is_pooled: settings.database_transaction_pooler })
     }
 
-    /// Brings the schema up to date; several services may do so at once.
+    /// Brings the schema up to date; several services may do so at once. A schema that a later version has only added to
+    /// is good for this one, too, so that versions run side by side and an upgrade can be taken back.
     ///
     /// # Errors
-    /// When the database has a schema that this version does not know.
+    /// When a later version has changed the schema in a way that this one cannot work with.
     pub async fn migrate(&self) -> Result<(), sqlx::migrate::MigrateError> {
+        self.require_compatible_schema().await?;
+        let mut migrator = sqlx::migrate!();
+        migrator.set_ignore_missing(true);
         if self.is_pooled {
             // The migrator's own lock belongs to a session, and would be left with whichever connection it was given.
             let mut lock = self.pool.begin().await?;
             sqlx::query("select pg_advisory_xact_lock($1)").bind(MIGRATION_LOCK).execute(&mut *lock).await?;
-            let mut unlocked = sqlx::migrate!();
-            unlocked.set_locking(false);
-            unlocked.run(&self.pool).await?;
+            migrator.set_locking(false);
+            migrator.run(&self.pool).await?;
             lock.rollback().await?;
         } else {
-            MIGRATIONS.run(&self.pool).await?;
+            migrator.run(&self.pool).await?;
         }
         if journal::raise_base(&self.pool).await? {
             // An index outside of the database may be ahead of it.
             sqlx::query("update search_indexes set stale = true where not building").execute(&self.pool).await?;
         }
         Ok(())
+    }
+
+    /// Fails with the first migration that this version does not know and that says of itself that it breaks earlier ones.
+    async fn require_compatible_schema(&self) -> Result<(), sqlx::migrate::MigrateError> {
+        let is_migrated: bool =
+            sqlx::query_scalar("select to_regclass('_sqlx_migrations') is not null").fetch_one(&self.pool).await?;
+        if !is_migrated {
+            return Ok(());
+        }
+        let known: Vec<i64> = MIGRATIONS.iter().map(|migration| migration.version).collect();
+        let breaking: Option<i64> = sqlx::query_scalar(
+            "select min(version) from _sqlx_migrations where version <> all($1) and starts_with(description, $2)",
+        )
+        .bind(known)
+        .bind(BREAKING)
+        .fetch_one(&self.pool)
+        .await?;
+        breaking.map_or(Ok(()), |version| Err(sqlx::migrate::MigrateError::VersionMissing(version)))
     }
 
     /// The pool, for the rooms beside this one that bring SQL of their own.
@@ -197,6 +226,18 @@ impl Store {
     /// When it does not.
     pub async fn ping(&self) -> Result<(), sqlx::Error> {
         sqlx::query("select 1").execute(&self.pool).await.map(|_| ())
+    }
+
+    /// Whether a statement finds something to do: a job asks before it begins a transaction, so that one that has nothing
+    /// to do costs a single statement.
+    async fn finds(&self, statement: &'static str) -> Result<bool, StoreError> {
+        let mut broken = 0;
+        loop {
+            match sqlx::query_scalar(statement).fetch_one(&self.pool).await {
+                Err(sqlx::Error::Io(_)) if broken < MAX_BROKEN_CONNECTIONS => broken += 1,
+                found => return Ok(found?),
+            }
+        }
     }
 
     /// Begins a transaction, on another connection where one turns out to be broken: after a restart of the database

@@ -6,7 +6,7 @@ use sqlx::{AssertSqlSafe, FromRow};
 use crate::domain::Precision;
 use crate::domain::access::Plan;
 use crate::store::accounts::AccountError;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, moving};
 
 /// Products that are erased in one transaction.
 const PRODUCTS_AT_ONCE: i64 = 1_000;
@@ -17,9 +17,9 @@ pub const MAX_TOKENS_LISTED: i64 = 1_000;
 /// Times that an erasure begins anew because something was written meanwhile, before it is left to the job.
 const MAX_ROUNDS: usize = 10;
 
-/// Tables that name accounts and are not emptied as a whole: the account itself with its tokens goes first, and the
-/// outbox has yet to tell the search engine what to delete.
-const APART: [&str; 3] = ["accounts", "tokens", "search_outbox"];
+/// Tables that name accounts and are not emptied as a whole: the account itself with its tokens goes first, the outbox has
+/// yet to tell the search engine what to delete, and words go with their products.
+const APART: [&str; 4] = ["accounts", "tokens", "search_outbox", "product_words"];
 
 /// An account as operators see it.
 #[derive(Clone, Debug, FromRow)]
@@ -32,6 +32,8 @@ pub struct AccountRow {
     pub decision_precision: i16,
     /// Whether its tokens are refused.
     pub disabled: bool,
+    /// Whether it is on its way from one database to another.
+    pub moving: bool,
     /// When it was made.
     pub created_at: DateTime<Utc>,
 }
@@ -93,23 +95,27 @@ impl Store {
     /// When the database fails.
     pub async fn accounts(&self) -> Result<Vec<AccountRow>, sqlx::Error> {
         sqlx::query_as(
-            "select name, plan, decision_precision, disabled, created_at from accounts
+            "select name, plan, decision_precision, disabled, moving is not null as moving, created_at from accounts
              where deleted_at is null order by name collate \"C\"",
         )
         .fetch_all(self.pool())
         .await
     }
 
-    /// Refuses the tokens of an account, or takes them again.
+    /// Refuses the tokens of an account, or takes them again. One that was left on its way to another database is in force
+    /// here again when it is enabled.
     ///
     /// # Errors
     /// When there is no such account.
     pub async fn set_disabled(&self, name: &str, disabled: bool) -> Result<(), AccountError> {
-        let set = sqlx::query("update accounts set disabled = $2 where name = $1 and deleted_at is null")
-            .bind(name)
-            .bind(disabled)
-            .execute(self.pool())
-            .await?;
+        let set = sqlx::query(
+            "update accounts set disabled = $2, moving = case when $2 then moving else nullif(moving, 'AWAY') end
+             where name = $1 and deleted_at is null",
+        )
+        .bind(name)
+        .bind(disabled)
+        .execute(self.pool())
+        .await?;
         if set.rows_affected() == 0 { Err(AccountError::UnknownAccount(name.to_owned())) } else { Ok(()) }
     }
 
@@ -197,17 +203,27 @@ impl Store {
     /// a running service is not held up; begun again after an interruption by [`Store::erase_deleted`].
     ///
     /// # Errors
-    /// When there is no such account.
+    /// When there is no such account, or it is being moved to another database.
     pub async fn delete_account(&self, name: &str) -> Result<u64, AccountError> {
         let mut tx = self.pool().begin().await?;
-        let account: Option<i64> = sqlx::query_scalar(
+        let deleted: Option<(i64, Option<String>)> = sqlx::query_as(
             "update accounts set disabled = true, deleted_at = now(), name = 'deleted ' || gen_random_uuid()
-             where name = $1 and deleted_at is null returning account_id",
+             where name = $1 and deleted_at is null returning account_id, moving",
         )
         .bind(name)
         .fetch_optional(&mut *tx)
         .await?;
-        let Some(account) = account else { return Err(AccountError::UnknownAccount(name.to_owned())) };
+        let account = match deleted {
+            None => return Err(AccountError::UnknownAccount(name.to_owned())),
+            Some((_, Some(moving))) if moving == "AWAY" => return Err(AccountError::Moving(name.to_owned())),
+            Some((account, moving)) => {
+                // The objects of a copy are those of the account that it was made of.
+                if moving.is_some() {
+                    moving::forget_pictures(&mut tx, account).await?;
+                }
+                account
+            }
+        };
         sqlx::query("delete from tokens where account_id = $1").bind(account).execute(&mut *tx).await?;
         tx.commit().await?;
         self.erase(account).await
@@ -244,7 +260,7 @@ impl Store {
     }
 
     /// Erases all rows of an account but its own, and answers how many products there were.
-    async fn erase(&self, account: i64) -> Result<u64, AccountError> {
+    pub(super) async fn erase(&self, account: i64) -> Result<u64, AccountError> {
         let tables = self.tables_of_accounts().await?;
         let mut products = 0;
         for _ in 0..MAX_ROUNDS {

@@ -11,7 +11,7 @@ use crate::store::accounts::Caller;
 use crate::store::products::change::{Change, change_products};
 use crate::store::products::create::{Creation, ENTRIES_OF_CREATION};
 use crate::store::products::write::{Columns, Current, NewProduct, lock_products, product_faults};
-use crate::store::{Store, StoreError, attributes, journal, quota, with_retries};
+use crate::store::{Store, StoreError, Tx, attributes, journal, quota, with_retries};
 
 /// What became of a product.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +43,8 @@ impl Store {
     /// Every id may be there once.
     ///
     /// # Errors
-    /// [`StoreError::LimitExceeded`] when the plan does not allow that many checks; nothing is then stored.
+    /// [`StoreError::LimitExceeded`] when the plan does not allow that many checks, [`StoreError::Moving`] when the account
+    /// is being moved; nothing is then stored.
     pub async fn merge_products(
         &self,
         caller: &Caller,
@@ -62,6 +63,7 @@ impl Store {
         dry_run: bool,
     ) -> Result<Vec<Merged>, StoreError> {
         let mut tx = self.begin().await?;
+        require_presence(&mut tx, caller.account).await?;
         let ids: Vec<&str> = patched.iter().map(|(id, _)| *id).collect();
         let existing = lock_products(&mut tx, caller.account, shop, &ids).await?;
         let existing: HashMap<&str, &Current> =
@@ -109,6 +111,18 @@ impl Store {
         }
         Ok(merged)
     }
+}
+
+/// Sees to it that the account stays in this database until the transaction ends: the import of a file goes on for longer
+/// than the credential holds with which it came.
+async fn require_presence(tx: &mut Tx, account: i64) -> Result<(), StoreError> {
+    let is_moving: Option<bool> = sqlx::query_scalar(
+        "select moving is not null or deleted_at is not null from accounts where account_id = $1 for share",
+    )
+    .bind(account)
+    .fetch_optional(&mut **tx)
+    .await?;
+    if is_moving == Some(false) { Ok(()) } else { Err(StoreError::Moving) }
 }
 
 /// What a patch makes of a product, and whether that may be.
