@@ -155,9 +155,9 @@ fn start_jobs(state: &AppState, shutdown: &CancellationToken) -> JoinSet<()> {
     running.spawn(memory::give_back(shutdown.clone()));
     running.spawn(state.database.clone().keep(Pulse::of(&state.store), shutdown.clone()));
     running.spawn(keep_metrics(state.metrics.clone(), shutdown.clone()));
-    for _ in 0..ASSIGNERS {
-        let wake = state.wake.auto_assignment.clone();
-        running.spawn(jobs::auto_assignment::run(state.store.clone(), state.engine.clone(), wake, shutdown.clone()));
+    for number in 0..ASSIGNERS {
+        let (store, engine, wake) = (state.store.clone(), state.engine.clone(), state.wake.auto_assignment.clone());
+        running.spawn(jobs::auto_assignment::run(store, engine, wake, number == 0, shutdown.clone()));
     }
     let wake = state.wake.projection.clone();
     running.spawn(jobs::projection::run(state.store.clone(), state.search.clone(), wake, shutdown.clone()));

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use rayon::prelude::*;
@@ -27,11 +27,16 @@ impl From<Verdict> for AutoResult {
     }
 }
 
-/// Runs until the service stops, then finishes the batch in hand.
-pub async fn run(store: Store, engine: Arc<Engine>, wake: Arc<Notify>, shutdown: CancellationToken) {
+/// How often one of the jobs looks that the others wake.
+const SELDOM: Duration = Duration::from_secs(30);
+
+/// Runs until the service stops, then finishes the batch in hand. Of several jobs the `first` looks often; whoever has
+/// claimed something wakes another, which may find more.
+pub async fn run(store: Store, engine: Arc<Engine>, wake: Arc<Notify>, first: bool, shutdown: CancellationToken) {
     loop {
-        let pause = match work_off(&store, &engine, &shutdown).await {
-            Ok(()) => POLL,
+        let pause = match work(&store, &engine, &wake, &shutdown).await {
+            Ok(()) if first => POLL,
+            Ok(()) => SELDOM,
             Err(error) => {
                 tracing::warn!(%error, "auto-assignment has to wait");
                 PAUSE_AFTER_FAILURE
@@ -48,8 +53,18 @@ pub async fn run(store: Store, engine: Arc<Engine>, wake: Arc<Notify>, shutdown:
 /// # Errors
 /// When the database fails; the batch in hand is then given back.
 pub async fn work_off(store: &Store, engine: &Arc<Engine>, shutdown: &CancellationToken) -> Result<(), StoreError> {
+    work(store, engine, &Notify::new(), shutdown).await
+}
+
+async fn work(
+    store: &Store,
+    engine: &Arc<Engine>,
+    others: &Notify,
+    shutdown: &CancellationToken,
+) -> Result<(), StoreError> {
     while !shutdown.is_cancelled() {
         let Some(batch) = store.claim_auto_assignments(BATCH_PRODUCTS).await? else { return Ok(()) };
+        others.notify_one();
         // What was decided before these products were queued is known to whoever decides for them.
         memory::follow(store, engine).await?;
         let began = Instant::now();

@@ -18,7 +18,7 @@ use crate::store::memory::{AlikeProduct, MemoryLesson, RememberedRow};
 use crate::store::{Store, StoreError};
 
 /// How often it looks for what people decided at other services.
-pub const FOLLOW: Duration = Duration::from_millis(500);
+pub const FOLLOW: Duration = Duration::from_secs(1);
 /// Time between two looks for what was taken back long ago.
 const FORGETTING: Duration = Duration::from_secs(3_600);
 

@@ -43,6 +43,9 @@ pub async fn run(store: Store, wake: Arc<Notify>, shutdown: CancellationToken) {
 }
 
 async fn round(store: &Store, shutdown: &CancellationToken) -> Result<(), StoreError> {
+    if !store.has_review_work().await? {
+        return Ok(());
+    }
     while !shutdown.is_cancelled() && store.fold_counts().await? > 0 {}
     while !shutdown.is_cancelled() && store.shed_label(None).await? {}
     work_off(store, shutdown).await

@@ -20,7 +20,7 @@ const DUE_AT_ONCE: usize = 32;
 /// How long a round goes on while there is work.
 const ROUND: Duration = Duration::from_secs(20);
 /// How often the job looks for changes to send.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_secs(1);
 /// Pauses after the first, the second, … failure, before some is taken off at random; the last one is for all further.
 const PAUSES: [Duration; 9] = [
     Duration::from_secs(5),

@@ -196,3 +196,17 @@ async fn a_replacement_answers_what_it_wrote_though_the_product_is_deleted_at_on
         assert_eq!(answer.expect(200).body["version"], 2);
     }
 }
+
+#[tokio::test]
+async fn a_product_that_is_deleted_while_it_is_decided_leaves_no_words() {
+    let app = App::start().await;
+    app.create(&[("gone", "Kaffee"), ("kept", "Kaffee")]).await;
+    let batch = claim(&app).await;
+    app.delete("/products/global?productId=gone&currentVersion=1").await.expect(204);
+    assert_eq!(finish(&app, batch).await, 3);
+    let keys: Vec<i64> =
+        sqlx::query_scalar("select product_key from product_words").fetch_all(app.store.pool()).await.expect("words");
+    let kept: Vec<i64> =
+        sqlx::query_scalar("select product_key from products").fetch_all(app.store.pool()).await.expect("products");
+    assert_eq!(keys, kept);
+}

@@ -71,6 +71,18 @@ impl Store {
         Ok(rows.into_iter().map(group).collect())
     }
 
+    /// Whether there is anything to do for the job of the review: counts to add up, labels to take off, actions to work on.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn has_review_work(&self) -> Result<bool, StoreError> {
+        self.finds(
+            "select exists (select from assignment_count_changes) or exists (select from assignment_labels where leaving)
+                 or exists (select from assignment_actions where state = 'RUNNING')",
+        )
+        .await
+    }
+
     /// Adds up changes of counts, and answers how many rows of them there were; none while another service does it.
     ///
     /// # Errors

@@ -95,6 +95,9 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn claim_auto_assignments(&self, limit: usize) -> Result<Option<Batch>, StoreError> {
+        if !self.finds("select exists (select from auto_queue)").await? {
+            return Ok(None);
+        }
         let mut tx = self.begin().await?;
         let queued = fairness::lock_rows(&mut tx, FairQueue::Auto, limit).await?;
         if queued.is_empty() {
@@ -226,6 +229,8 @@ impl Batch {
         .bind(&keys)
         .fetch_all(&mut *self.tx)
         .await?;
+        // A product that was deleted meanwhile leaves nothing behind.
+        let present: HashSet<i64> = locked.iter().map(|row| row.0).collect();
         let waiting: HashSet<(i64, i16, i64)> =
             locked.into_iter().filter(|row| row.3).map(|row| (row.0, row.1, row.2)).collect();
         let mut rows = Vec::new();
@@ -291,7 +296,8 @@ impl Batch {
             });
         }
         journal::record_for_accounts(&mut self.tx, &accounts, &entries).await?;
-        let words: Vec<(i64, i64, &[i32])> = self.claims.iter().zip(&self.words).map(Claim::words).collect();
+        let words = self.claims.iter().zip(&self.words).filter(|(claim, _)| present.contains(&claim.product_key));
+        let words: Vec<(i64, i64, &[i32])> = words.map(Claim::words).collect();
         memory::keep_words(&mut self.tx, &words).await?;
         parked::park(&mut self.tx, &failures).await?;
         let decided: Vec<&Claim> =

@@ -121,6 +121,9 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn claim_search_changes(&self, limit: usize) -> Result<Option<Claim>, StoreError> {
+        if !self.finds("select exists (select from search_outbox)").await? {
+            return Ok(None);
+        }
         let mut tx = self.begin().await?;
         let locked = fairness::lock_rows(&mut tx, FairQueue::Search, limit).await?;
         if locked.is_empty() {
