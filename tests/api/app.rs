@@ -22,8 +22,8 @@ use vat_classification::jobs::{auto_assignment, memory, projection};
 use vat_classification::pictures::{Inspector, PictureStore, S3Settings};
 use vat_classification::reference::Reference;
 use vat_classification::search;
-use vat_classification::store::Store;
 use vat_classification::store::accounts::{Caller, Credential};
+use vat_classification::store::{Settings, Store};
 use vat_classification::webhooks::{Sender, WebhookSettings};
 
 use crate::support::{TestDatabase, database};
@@ -108,23 +108,35 @@ impl App {
     /// A service on a migrated database that is somebody else's.
     pub(crate) async fn on(url: &str) -> App {
         let webhooks = WebhookSettings { webhooks_allow_private: true };
-        App::made(url, None, Plan::Unlimited, AdmissionSettings::default(), &webhooks).await
+        let store = Store::connect(url).await.expect("a connection");
+        App::made(url, store, None, Plan::Unlimited, AdmissionSettings::default(), &webhooks).await
+    }
+
+    /// A service with a single connection to its database, so that what statements do there can be told one by one.
+    pub(crate) async fn with_one_connection() -> App {
+        let database = database().await;
+        let url = database.url.clone();
+        let settings = Settings { database_connections: 1, ..Settings::default() };
+        let store = Store::connect_with(&url, &settings).await.expect("a connection");
+        let webhooks = WebhookSettings { webhooks_allow_private: true };
+        App::made(&url, store, Some(database), Plan::Unlimited, AdmissionSettings::default(), &webhooks).await
     }
 
     async fn with_all(plan: Plan, admission: AdmissionSettings, webhooks: &WebhookSettings) -> App {
         let database = database().await;
         let url = database.url.clone();
-        App::made(&url, Some(database), plan, admission, webhooks).await
+        let store = Store::connect(&url).await.expect("a connection");
+        App::made(&url, store, Some(database), plan, admission, webhooks).await
     }
 
     async fn made(
         url: &str,
+        store: Store,
         database: Option<TestDatabase>,
         plan: Plan,
         admission: AdmissionSettings,
         webhooks: &WebhookSettings,
     ) -> App {
-        let store = Store::connect(url).await.expect("a connection");
         let files = tempfile::tempdir().expect("a directory");
         let arguments = Arguments::try_parse_from(["test"]).expect("settings");
         let settings = arguments.search;

@@ -1,29 +1,48 @@
 //! Nothing that is done often reads what it does not need: no large table is scanned.
 
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 use vat_classification::domain::access::Plan;
-use vat_classification::domain::{Product, ShopId};
+use vat_classification::domain::{Product, ShopId, Taxonomy};
+use vat_classification::jobs::review;
 use vat_classification::store::auto_queue::AutoResult;
 use vat_classification::store::changes::Selection;
 use vat_classification::store::pages::Position;
+use vat_classification::store::parked::Queue;
 use vat_classification::store::products::{Asked, NewProduct};
 use vat_classification::store::{Settings, Store, StoreError};
 
-use crate::support::{TestDatabase, database};
+use crate::app::{App, action_body};
+use crate::support::database;
 
-/// Tables that grow with products.
-const LARGE: [&str; 6] = ["products", "assignments", "journal", "pictures", "search_documents", "orphaned_objects"];
+/// Tables that grow with products, or with what is done to them. The keys of a day (`idempotency_keys`) are not among them:
+/// they are counted once a minute from end to end.
+const LARGE: [&str; 12] = [
+    "assignment_action_items",
+    "assignment_actions",
+    "assignments",
+    "journal",
+    "memory_decisions",
+    "orphaned_objects",
+    "pictures",
+    "product_words",
+    "products",
+    "search_documents",
+    "usage",
+    "webhook_deliveries",
+];
 
-/// A database of 20 accounts with 1,000 products each, and one connection to it, whose reads can be told.
+/// A service on a database of 21 accounts with 1,000 products each, and one connection to it, whose reads can be told.
 struct Large {
+    app: App,
     store: Store,
-    _database: TestDatabase,
 }
 
 impl Large {
     async fn new() -> Large {
-        let database = database().await;
-        let settings = Settings { database_connections: 1, ..Settings::default() };
-        let store = Store::connect_with(&database.url, &settings).await.expect("a connection");
+        let app = App::with_one_connection().await;
+        let store = app.store.clone();
         for statement in [
             "insert into accounts (name, plan) select 'account ' || n, 'UNLIMITED' from generate_series(1, 20) n",
             "insert into products (account_id, shop_id, product_id, version, shop_ids, details, applications,
@@ -41,6 +60,29 @@ impl Large {
              select product_key, gen_random_uuid()::text, 'image/png', 1, 1, 1, 'x' from products",
             "insert into orphaned_objects (object_key, orphaned_at)
              select gen_random_uuid()::text, now() - interval '1 day' from products",
+            "update assignments set status = 'ASSIGNED', strategy = 'DESCRIPTION', product_class = '610910-00-000',
+                    confidence = 0.9, labels = case when product_id = 'p5' then array['hot'] else '{}' end
+             where taxonomy = 0 and product_id like 'p%5'",
+            "insert into product_words (product_key, account_id, words)
+             select product_key, account_id, array[product_key, product_key + 1]::int[] from products",
+            "insert into memory_decisions (account_id, assignment_uuid, product_key, taxonomy, verdict, product_class, texts)
+             select account_id, assignment_uuid, product_key, taxonomy, 1, '610910-00-000', '{}' from assignments
+             where taxonomy = 0",
+            "insert into assignment_actions (action_id, account_id, taxonomy, action, actor, state, selected, finished_at)
+             select gen_random_uuid(), account_id, 0, 'DENY', 'x', 'DONE', 1, now() from products",
+            "insert into assignment_action_items (action_id, product_key, product_id, shop_id, version, outcome)
+             select action_id, n, 'x', 0, 0, 'DONE' from assignment_actions, generate_series(1, 2) n",
+            "insert into webhooks (webhook_id, account_id, url, types, secret, position)
+             select gen_random_uuid(), account_id, 'http://127.0.0.1:1/', array['PRODUCT_CREATED'], '', 0 from accounts",
+            "insert into webhook_deliveries (webhook_id, sequence, message_id, product_key, product_id, type, body, delivered_at)
+             select webhook_id, n, gen_random_uuid(), n, 'x', 'PRODUCT_CREATED', '', now()
+             from webhooks, generate_series(1, 500) n",
+            "insert into idempotency_keys (account_id, level, key, attempt, leased_until, status, request_hash, headers, body)
+             select account_id, 'EDIT', n::text, gen_random_uuid(), now(), 200, '', '[]', ''
+             from accounts, generate_series(1, 500) n",
+            "insert into usage (account_id, month, shard, used)
+             select account_id, '2020-01-01'::date + n, 0, 1 from accounts, generate_series(1, 500) n",
+            "insert into search_indexes (name, family, mapping_version, building) values ('postgresql', 'postgresql', 1, false)",
             "insert into search_documents (product_key, account_id, shop_id, product_id, version, id_text, keyword_texts,
                     name_texts, tag_texts, keyword_words, name_words, tag_words, all_keywords, all_names, all_tags)
              select product_key, account_id, 0, product_id, 1, product_id, '{}', '{}', '{}', '{}', '{}', '{}', '', '', ''
@@ -49,7 +91,7 @@ impl Large {
         ] {
             sqlx::raw_sql(statement).execute(store.pool()).await.expect(statement);
         }
-        Large { store, _database: database }
+        Large { app, store }
     }
 
     /// How often each large table was read from end to end.
@@ -191,4 +233,116 @@ async fn what_is_done_often_scans_no_large_table() {
     large.without_scan("its end", claim.expect("rows").finish(&[])).await.expect("finished");
     large.without_scan("deleting", store.delete_product(&caller, shop, "p1", 2)).await.expect("deleted");
     large.without_scan("housekeeping", store.orphaned_objects(None)).await.expect("keys");
+}
+
+/// What a client of an account may ask for, as paths.
+const ASKED: [&str; 40] = [
+    "/products/global?size=50",
+    "/products/global?size=50&count=true",
+    "/products/global?productIds=p1,p2",
+    "/products/global?shopIds=3",
+    "/products/global/p7",
+    "/products/global?filterCriteria=%5B%5D",
+    "/products/global?filterCriteria=%5B%7B%22productId%22%3A%22p77%22%7D%5D",
+    "/shops/7/products/local",
+    "/assignments/TARIC?assignmentStatus=ALL",
+    "/assignments/TARIC?assignmentStatus=ALL&count=true",
+    "/assignments/TARIC?assignmentStatus=ASSIGNED",
+    "/assignments/TARIC?assignmentStatus=DENIED",
+    "/assignments/TARIC?assignmentStatus=ALL&productIds=p1,p2",
+    "/assignments/TARIC?assignmentStatus=ALL&sort=confidence",
+    "/assignments/TARIC?assignmentStatus=ALL&sort=-confidence",
+    "/assignments/TARIC?assignmentStatus=ALL&sort=updatedAt",
+    "/assignments/TARIC?assignmentStatus=ALL&sort=-updatedAt",
+    "/assignments/TARIC?assignmentStatus=ALL&sort=impact",
+    "/assignments/TARIC?assignmentStatus=ALL&reviewNeeded=true",
+    "/assignments/TARIC?assignmentStatus=ALL&labels=hot",
+    "/assignments/TARIC?assignmentStatus=ALL&labels=!hot",
+    "/assignments/TARIC?assignmentStatus=ALL&productClass=6109",
+    "/assignments/TARIC?assignmentStatus=ALL&strategy=MANUAL",
+    "/assignments/TARIC?assignmentStatus=ALL&autoAssignment=PENDING",
+    "/assignments/TARIC?assignmentStatus=ALL&confidenceFrom=0.5&confidenceTo=0.95",
+    "/assignments/TARIC?assignmentStatus=ALL&updatedFrom=2100-01-01T00:00:00Z",
+    "/assignments/TARIC?assignmentStatus=ALL&shopId=3",
+    "/assignments/TARIC?assignmentStatus=ALL&size=3&embed=EVENTS&embed=PRODUCT",
+    "/assignments/TARIC/counts?by=assignmentStatus&by=heading",
+    "/assignments/TARIC/counts?by=label",
+    "/assignments/TARIC/counts?by=confidenceBand&labels=hot",
+    "/assignments/TARIC/counts?by=day&productClass=6109",
+    "/assignments/assignment-labels",
+    "/products/merchant-product-attributes",
+    "/changes?after=0",
+    "/changes?after=latest",
+    "/changes?after=0&types=PRODUCT_DELETED&taxonomy=TARIC",
+    "/usage",
+    "/webhooks",
+    "/tokens",
+];
+
+#[tokio::test]
+async fn what_a_client_asks_for_scans_no_large_table() {
+    let large = Large::new().await;
+    for path in ASKED {
+        large.without_scan(path, large.app.get(path)).await.expect(200);
+    }
+    let one = large.app.assignment("TARIC", "p5").await;
+    let uuid = one["assignmentUuid"].as_str().expect("a uuid").to_owned();
+    for path in [format!("/assignments/TARIC/{uuid}?embed=EVENTS"), format!("/assignments/TARIC/{uuid}/alike")] {
+        large.without_scan(&path, large.app.get(&path)).await.expect(200);
+    }
+    let label = json!({"label": "hot", "color": "#aabbcc"});
+    large.without_scan("a label", large.app.post("/assignments/assignment-labels", label)).await.expect(201);
+    let body = json!({"assignmentUuids": [uuid], "labels": ["hot"]});
+    large.without_scan("labelling", large.app.put("/assignments", body)).await.expect(200);
+    large.without_scan("an action", large.app.act("TARIC", "p5", "APPROVE", 0)).await.expect(200);
+    let several = action_body(&[("p15", 0), ("p25", 0)]);
+    let path = "/assignments/TARIC?assignmentAction=REJECT";
+    large.without_scan("an action on several", large.app.patch(path, several)).await.expect(200);
+    let filter = json!({"action": "DENY", "filter": {"assignmentStatus": ["ASSIGNED"], "productClass": "610910"}});
+    let begun = large.app.post("/assignments/TARIC/actions", filter);
+    let begun = large.without_scan("an action by filter", begun).await.expect(202).body;
+    let path = format!("/assignments/actions/{}", begun["actionId"].as_str().expect("an id"));
+    large.without_scan(&path, large.app.get(&path)).await.expect(200);
+    let body = json!({"products": [{"productId": "p1"}]});
+    large.without_scan("a repeated try", large.app.post("/assignments/auto-assignment", body)).await.expect(200);
+    let attribute = json!({"fieldName": "a", "objectType": "Text", "format": "None", "isLanguageSpecific": false});
+    let path = "/products/merchant-product-attributes";
+    large.without_scan("an attribute", large.app.post(path, attribute)).await.expect(201);
+    let path = "/products/merchant-product-attributes/a";
+    large.without_scan("an attribute removed", large.app.delete(path)).await.expect(204);
+    let search = json!({"productIds": ["p1"], "filterCriteria": [{"productName": "tee", "languageKey": "de"}]});
+    large.without_scan("a search", large.app.post("/products/global/search", search)).await.expect(200);
+}
+
+#[tokio::test]
+async fn what_jobs_and_operators_do_scans_no_large_table() {
+    let large = Large::new().await;
+    let store = &large.store;
+    let never = CancellationToken::new();
+    large.without_scan("the reviewers' work", review::work_off(store, &never)).await.expect("done");
+    large.without_scan("the counts", store.fold_counts()).await.expect("added up");
+    large.without_scan("its look-out", store.has_review_work()).await.expect("an answer");
+    large.without_scan("labels that leave", store.shed_label(None)).await.expect("an answer");
+    large.without_scan("old actions", store.forget_old_actions()).await.expect("forgotten");
+    large.without_scan("webhooks", store.claim_webhooks(4)).await.expect("claimed");
+    large.without_scan("lessons", store.memory_lessons()).await.expect("lessons");
+    large.without_scan("what was taken back", store.forget_taken_back()).await.expect("forgotten");
+    large.without_scan("idempotency keys", store.forget_old_keys()).await.expect("forgotten");
+    large.without_scan("classes", store.assigned_classes(Taxonomy::Taric, "", 1_000)).await.expect("classes");
+    let class = "610910-00-000".parse().expect("a class");
+    large.without_scan("a rule", store.judge_again(Taxonomy::Taric, class, true, i64::MIN, 100)).await.expect("judged");
+    large.without_scan("documents", store.search_document_versions(0, 100)).await.expect("versions");
+    large.without_scan("products", store.product_versions(0, 100)).await.expect("versions");
+    large.without_scan("removed documents", store.forget_removed_documents()).await.expect("removed");
+    large.without_scan("account list", store.accounts()).await.expect("accounts");
+    large.without_scan("token list", store.tokens(Some("shop"))).await.expect("tokens");
+    for queue in [Queue::AutoAssignment, Queue::Search] {
+        large.without_scan("queue parked", store.parked(queue, Some("shop"), 0)).await.expect("parked");
+    }
+    let caller = store.account_by_name("account 7", "x").await.expect("an answer").expect("the account");
+    large.without_scan("account memory", store.memory_sizes(caller.account)).await.expect("sizes");
+    let page = store.remembered_decisions(caller.account, Uuid::nil());
+    large.without_scan("account memory export", page).await.expect("decisions");
+    large.without_scan("account delete", store.delete_account("account 7")).await.expect("deleted");
+    large.without_scan("what was deleted before", store.erase_deleted()).await.expect("erased");
 }
