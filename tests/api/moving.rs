@@ -15,6 +15,7 @@ use vat_classification::store::moving::{COPIED, MADE_ANEW};
 use vat_classification::store::products::{Asked, NewProduct};
 
 use crate::app::{Answer, App, action_body, german, version};
+use crate::operators::{printed, refused};
 
 /// The account that moves.
 const NAME: &str = "boutique";
@@ -283,6 +284,31 @@ async fn a_move_that_was_killed_at_its_end_is_ended_by_the_next() {
     run(&two.there, "update accounts set moving = 'COPIED' where name = 'boutique'").await;
     assert!(matches!(two.moved().await, Err(AccountError::Exists(_))));
     assert_eq!(count(&two.there, "products").await, 32);
+}
+
+#[tokio::test]
+async fn the_program_moves_an_account_once_and_nowhere_else() {
+    let two = Two::start().await;
+    let (here, there) = (two.here.database_url(), two.there.database_url());
+    for (arguments, told) in [
+        (format!("account move nobody --wait-s 0 --to {there}"), "there is no account named nobody"),
+        (format!("account move {NAME} --wait-s 0 --to {here}"), "exists already"),
+        (format!("account move shop --wait-s 0 --to {there}"), "exists already"),
+        (format!("account move {NAME} --wait-s 0 --to mysql://x@127.0.0.1/x"), "postgres://"),
+        (
+            format!("account move {NAME} --wait-s 0 --to postgres://x@127.0.0.1:1/x"),
+            "cannot connect to the other database",
+        ),
+    ] {
+        let (status, message) = refused(here, &arguments);
+        assert!(status == 1 && message.contains(told), "{arguments}: {status} {message}");
+    }
+    two.get(&two.here, "/usage").await.expect(200);
+    let moved = printed(&two.here, &format!("account move {NAME} --wait-s 0 --to {there}"));
+    assert_eq!(moved, "boutique moved with 30 products");
+    assert!(!printed(&two.here, "account list").contains(NAME));
+    assert!(printed(&two.there, "account list").contains("boutique\tUNLIMITED\t0.95\tactive"));
+    two.get(&two.there, "/usage").await.expect(200);
 }
 
 #[tokio::test]

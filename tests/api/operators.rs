@@ -30,14 +30,14 @@ fn run(database: &str, arguments: &str) -> Output {
 
 /// What a program that succeeds prints.
 #[track_caller]
-fn printed(app: &App, arguments: &str) -> String {
+pub(crate) fn printed(app: &App, arguments: &str) -> String {
     let output = run(app.database_url(), arguments);
     assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text").trim_end().to_owned()
 }
 
 /// What a program that fails says, and its status.
-fn refused(database: &str, arguments: &str) -> (i32, String) {
+pub(crate) fn refused(database: &str, arguments: &str) -> (i32, String) {
     let output = run(database, arguments);
     assert!(!output.status.success(), "{arguments}");
     (output.status.code().expect("a status"), String::from_utf8_lossy(&output.stderr).into_owned())
