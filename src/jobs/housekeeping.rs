@@ -15,12 +15,15 @@ use crate::store::{Store, StoreError};
 
 /// How often it looks.
 pub const ROUND: Duration = Duration::from_secs(60);
+/// Rounds from one count of the keys that accounts keep to the next: it reads the keys of a whole day.
+const ROUNDS_BETWEEN_COUNTS: u32 = 5;
 /// Objects that are deleted at one time: a store far away takes its time for each.
 const DELETED_AT_ONCE: usize = 8;
 
 /// Runs until the service stops.
 pub async fn run(store: Store, pictures: Arc<PictureStore>, shutdown: CancellationToken) {
     let nobody = Notify::new();
+    let mut round = 0;
     while wait(&nobody, ROUND, &shutdown).await {
         if let Err(error) = remove_orphans(&store, &pictures, &shutdown).await {
             tracing::warn!(%error, "orphaned pictures stay for now");
@@ -28,6 +31,12 @@ pub async fn run(store: Store, pictures: Arc<PictureStore>, shutdown: Cancellati
         if let Err(error) = store.forget_old_keys().await {
             tracing::warn!(%error, "old idempotency keys stay for now");
         }
+        if round == 0
+            && let Err(error) = store.count_kept_keys().await
+        {
+            tracing::warn!(%error, "idempotency keys are not counted for now");
+        }
+        round = (round + 1) % ROUNDS_BETWEEN_COUNTS;
         if let Err(error) = store.erase_deleted().await {
             tracing::warn!(%error, "what is left of deleted accounts stays for now");
         }

@@ -233,11 +233,13 @@ async fn keys_are_forgotten_after_a_day_and_an_account_keeps_so_many() {
     };
     age(23).execute(app.store.pool()).await.expect("an update");
     app.store.forget_old_keys().await.expect("housekeeping");
+    app.store.count_kept_keys().await.expect("housekeeping");
     assert!(replayed(&keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await.expect(201)));
     age(25).execute(app.store.pool()).await.expect("an update");
     keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await.expect(422);
     age(25).execute(app.store.pool()).await.expect("an update");
     app.store.forget_old_keys().await.expect("housekeeping");
+    app.store.count_kept_keys().await.expect("housekeeping");
     let left: i64 =
         sqlx::query_scalar("select count(*) from idempotency_keys").fetch_one(app.store.pool()).await.expect("a count");
     assert_eq!(left, 0);
@@ -250,6 +252,7 @@ async fn keys_are_forgotten_after_a_day_and_an_account_keeps_so_many() {
     assert!(matches!(refused.status, 429 | 503), "{}", refused.body);
     assert!(refused.headers.contains_key(header::RETRY_AFTER));
     app.store.forget_old_keys().await.expect("housekeeping");
+    app.store.count_kept_keys().await.expect("housekeeping");
     keyed(&app, &app.token, "k2", "POST", GLOBAL, &body).await.expect(422);
 }
 

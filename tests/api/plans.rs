@@ -16,12 +16,12 @@ use vat_classification::store::{Settings, Store, StoreError};
 use crate::app::{App, action_body};
 use crate::support::database;
 
-/// Tables that grow with products, or with what is done to them. The keys of a day (`idempotency_keys`) are not among them:
-/// they are counted once a minute from end to end.
-const LARGE: [&str; 12] = [
+/// Tables that grow with products, or with what is done to them.
+const LARGE: [&str; 13] = [
     "assignment_action_items",
     "assignment_actions",
     "assignments",
+    "idempotency_keys",
     "journal",
     "memory_decisions",
     "orphaned_objects",
