@@ -85,6 +85,15 @@ impl Store {
         settle: Duration,
         mut told: impl FnMut(&str, u64),
     ) -> Result<u64, AccountError> {
+        // Held until this is over or the program dead: another move would take the copy for one that was left behind.
+        let mut turn = self.pool().begin().await?;
+        let is_ours: bool = sqlx::query_scalar("select pg_try_advisory_xact_lock(hashtextextended('move ' || $1, 0))")
+            .bind(name)
+            .fetch_one(&mut *turn)
+            .await?;
+        if !is_ours {
+            return Err(AccountError::Moving(name.to_owned()));
+        }
         let (here, there) = (self.find(name).await?, target.find(name).await?);
         let moving = |found: &Option<Found>| found.as_ref().and_then(|found| found.moving.clone());
         let account = match (&here, moving(&here).as_deref(), &there, moving(&there).as_deref()) {
@@ -118,6 +127,7 @@ impl Store {
         }
         let products = target.put_in_force(copy).await?;
         self.erase(account).await?;
+        turn.rollback().await?;
         Ok(products)
     }
 

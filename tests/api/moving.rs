@@ -249,6 +249,8 @@ async fn what_is_written_while_an_account_is_copied_is_not_lost() {
         while !two.there.store.accounts().await.expect("accounts").iter().any(|account| account.moving) {
             tokio::task::yield_now().await;
         }
+        // The same command, given a second time, leaves the copy alone.
+        assert!(matches!(two.moved().await, Err(AccountError::Moving(_))));
         // A request that was admitted before.
         let product = NewProduct { product_id: "late".to_owned(), product: Default::default() };
         two.here
