@@ -8,6 +8,7 @@
 mod activity;
 mod crowd;
 mod limits;
+mod linger;
 mod pace;
 mod stalled_writes;
 
@@ -19,7 +20,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::Request;
+use axum::http::{Request, header};
 use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -32,6 +33,7 @@ use tower::ServiceExt;
 use activity::Activity;
 use crowd::{Crowd, Seat};
 pub use limits::{ConnectionSettings, ServeLimits};
+use linger::Lingering;
 pub use pace::Pace;
 use pace::Paced;
 pub(in crate::http) use pace::is_too_slow;
@@ -135,7 +137,12 @@ async fn serve_connection(
     let service = service_fn(|request: Request<Incoming>| {
         let under_way = activity.begin();
         let receiving = (!request.body().is_end_stream()).then(|| activity.receive());
-        let answer = app.clone().oneshot(request.map(|body| Body::new(Paced::new(body, limits.pace, receiving))));
+        // A client that asks first sends nothing after a refusal; reading on would be telling it to send.
+        let lingers = receiving.is_some() && !request.headers().contains_key(header::EXPECT);
+        let answer = app.clone().oneshot(request.map(|body| {
+            let body = Body::new(Paced::new(body, limits.pace, receiving));
+            if lingers { Body::new(Lingering::new(body)) } else { body }
+        }));
         async move { Ok::<_, Infallible>(under_way.until_sent(answer.await?)) }
     });
     let builder = builder(&limits);

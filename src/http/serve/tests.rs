@@ -97,6 +97,23 @@ async fn is_closed(stream: &mut TcpStream) -> bool {
     matches!(stream.read_to_end(&mut rest).await, Ok(0)) || rest.is_empty()
 }
 
+#[tokio::test]
+async fn who_sends_all_before_reading_gets_the_refusal_and_keeps_the_connection() {
+    let app = Router::new().route("/", axum::routing::post(|| async { axum::http::StatusCode::PAYLOAD_TOO_LARGE }));
+    let running = Running::start(app, out_of_reach()).await;
+    let mut stream = running.connect().await;
+    let body = vec![b' '; 8 << 20];
+    for _ in 0..2 {
+        send(&mut stream, &format!("POST / HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n\r\n", body.len())).await;
+        stream.write_all(&body).await.expect("all of it is taken in");
+        assert!(answer(&mut stream, "\r\n\r\n").await.starts_with("HTTP/1.1 413"));
+    }
+    // A client that asks first is refused at once, and not told to send.
+    send(&mut stream, "POST / HTTP/1.1\r\nhost: test\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n").await;
+    assert!(answer(&mut stream, "\r\n\r\n").await.starts_with("HTTP/1.1 413"));
+    running.stop().await;
+}
+
 const REQUEST: &str = "GET / HTTP/1.1\r\nhost: test\r\n\r\n";
 
 #[tokio::test]
