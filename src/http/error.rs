@@ -217,7 +217,8 @@ impl ApiError {
             | ApiError::Forbidden(message)
             | ApiError::NotReady(message) => body.message = message,
             ApiError::LimitExceeded(message, wait) => {
-                body.detail = Some(format!("The count begins anew in {} seconds.", wait.as_secs()));
+                let anew = (Utc::now() + wait).date_naive();
+                body.detail = Some(format!("The count begins anew on {anew} (UTC)."));
                 body.message = message;
             }
             ApiError::RateLimited(wait) => {
@@ -355,14 +356,15 @@ pub(super) async fn finish(mut response: Response, method: &Method, path: &str, 
     let pending = match response.extensions_mut().remove::<Pending>() {
         Some(pending) => pending,
         None => {
-            let allow = response.headers().get(header::ALLOW).cloned();
+            // What was said beside the error stays: which methods there are, the rate of the account.
+            let mut said = std::mem::take(response.headers_mut());
+            said.remove(header::CONTENT_TYPE);
+            said.remove(header::CONTENT_LENGTH);
             let body = std::mem::take(response.body_mut());
             let text = axum::body::to_bytes(body, MAX_FRAMEWORK_TEXT_BYTES).await.unwrap_or_default();
             let text = String::from_utf8_lossy(&text).into_owned();
             response = ApiError::from_status(status, text).into_response();
-            if let Some(allow) = allow {
-                response.headers_mut().insert(header::ALLOW, allow);
-            }
+            response.headers_mut().extend(said);
             match response.extensions_mut().remove::<Pending>() {
                 Some(pending) => pending,
                 None => return response,

@@ -192,6 +192,9 @@ async fn every_answer_to_an_account_tells_its_rate() {
     assert_eq!(first.0, second.0);
     assert!(second.1 < first.1 || second.2 > first.2, "{first:?} {second:?}");
     assert!((1..=60).contains(&second.2));
+    // What the framework refuses by itself is an answer to an account, too.
+    left(&app.get("/nowhere").await.expect(404));
+    left(&app.call("DELETE", "/usage", json!({})).await.expect(405));
 }
 
 #[tokio::test]
