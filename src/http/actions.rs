@@ -21,6 +21,7 @@ use crate::http::described::errors::{BODY, EDIT, Errors, PRODUCT, QUOTA, STALE, 
 use crate::http::described::kinds::{ActionName, AssignedClass, CommentText, ConflictRule, StatusName};
 use crate::http::error::ApiError;
 use crate::http::params::Params;
+use crate::http::products::bulk::skips;
 use crate::http::state::AppState;
 use crate::http::taxonomies::taxonomy;
 use crate::store::accounts::Caller;
@@ -191,14 +192,11 @@ pub(super) fn action_named(field: &str, name: &str) -> Result<Action, ApiError> 
     })
 }
 
-/// A comment within its limit; an empty one is none.
-pub(super) fn comment(sent: Option<String>) -> Result<Option<String>, ApiError> {
-    match sent {
-        Some(text) if text.chars().count() > MAX_COMMENT_CHARACTERS => {
-            Err(ApiError::malformed_at("comment", format!("has at most {MAX_COMMENT_CHARACTERS} characters")))
-        }
-        sent => Ok(sent.filter(|text| !text.trim().is_empty())),
-    }
+/// A comment, an empty one being none, and what is wrong with it, which is told where a wrong class is.
+pub(super) fn comment(sent: Option<String>) -> (Option<String>, Option<Fault>) {
+    let too_long = sent.as_ref().is_some_and(|text| text.chars().count() > MAX_COMMENT_CHARACTERS);
+    let fault = || Fault::at("comment", "TOO_LONG", format!("has at most {MAX_COMMENT_CHARACTERS} characters"));
+    (sent.filter(|text| !text.trim().is_empty()), too_long.then(fault))
 }
 
 #[utoipa::path(patch, path = "/assignments/{taxonomy}", tag = "Assignments", operation_id = "updateAssignments",
@@ -221,12 +219,10 @@ pub(super) async fn act(
 ) -> Result<Json<ActionAnswer>, ApiError> {
     let action = action_named("assignmentAction", params.required("assignmentAction")?)?;
     let body: ActionBody = typed(body)?;
-    let comment = comment(body.comment)?;
-    let on_conflict = match body.on_conflict.as_deref() {
-        None | Some("FAIL") => OnConflict::Fail,
-        Some("SKIP") => OnConflict::Skip,
-        Some(_) => return Err(ApiError::malformed_at("onConflict", "is FAIL or SKIP")),
-    };
+    let (comment, wrong_comment) = comment(body.comment);
+    // A comment that is wrong is so for all products.
+    let skips = skips(body.on_conflict.as_deref())? && wrong_comment.is_none();
+    let on_conflict = if skips { OnConflict::Skip } else { OnConflict::Fail };
     let mut sent = body.products;
     let named = named_products(sent.iter_mut().map(|item| (std::mem::take(&mut item.product_id), item.shop_id)))?;
     // A class that is not of the shape comes before a taxonomy that does not exist.
@@ -251,14 +247,15 @@ pub(super) async fn act(
             (Action::Assign, None) => shared.clone(),
             _ => None,
         };
+        let class = wrong_comment.clone().map(Err).or(class);
         items.push(ActionItem { product_id, shop, version, class });
     }
     let taxonomy = taxonomy(&name)?;
     let request = ActionRequest { taxonomy, action, comment, on_conflict, items };
     let acted = state.store.act(&caller, &request).await?;
     state.wake.memory.notify_one();
-    let results = (on_conflict == OnConflict::Skip)
-        .then(|| request.items.iter().zip(&acted.outcomes).map(|(item, outcome)| result(item, outcome)).collect());
+    let results =
+        skips.then(|| request.items.iter().zip(&acted.outcomes).map(|(item, outcome)| result(item, outcome)).collect());
     let products = acted.outcomes.into_iter().filter_map(Result::ok).map(|record| {
         let class = ClassFields::new(taxonomy, record.class(), record.status != Status::Unassigned.name());
         ActedProduct {

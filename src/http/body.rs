@@ -264,8 +264,16 @@ fn fit<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D, place: &
     serde_path_to_error::deserialize(Integers(deserializer)).map_err(|error| {
         let path = error.path().to_string();
         let path = if path == "." { String::new() } else { path.replace(".?", "") };
-        Fault::at(join(place, &path), "MALFORMED", words(error.inner()))
+        misfit(join(place, &path), words(error.inner()))
     })
+}
+
+/// A misfit at a place. Of a field that is missing the place is that field.
+fn misfit(place: String, words: String) -> Fault {
+    match words.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
+        Some(name) => Fault::at(join(&place, name), "MISSING", "is required"),
+        None => Fault::at(place, "MALFORMED", words),
+    }
 }
 
 fn join(place: &str, path: &str) -> String {

@@ -171,7 +171,7 @@ pub(super) async fn act(
 ) -> Result<(StatusCode, Json<ActionProgressAnswer>), ApiError> {
     let body: BulkActionBody = typed(body)?;
     let action = action_named("action", &body.action)?;
-    let comment = comment(body.comment)?;
+    let (comment, wrong_comment) = comment(body.comment);
     if body.expected_count.is_some_and(|count| count < 0) {
         return Err(ApiError::malformed_at("expectedCount", "is a whole number of at least 0"));
     }
@@ -187,7 +187,7 @@ pub(super) async fn act(
     let action = BulkAction {
         taxonomy,
         action,
-        class,
+        class: wrong_comment.map(Err).or(class),
         comment,
         filter: filter.resolve(&state, &caller).await?,
         sent_filter: Value::Object(body.filter),

@@ -20,7 +20,7 @@ use crate::domain::validation::{self, Declarations};
 use crate::domain::{ClassCode, Fault, Precision, ShopId, Taxonomy};
 use crate::http::admission::Tab;
 use crate::http::assignments::{ClassFields, rounded};
-use crate::http::body::{JsonBody, bad, typed};
+use crate::http::body::{JsonBody, typed};
 use crate::http::described::errors::{BODY, Errors, QUOTA, WRONG};
 use crate::http::described::kinds::{DEPTHS, Depth, PrecisionShare, StatusName, StrategyName};
 use crate::http::error::ApiError;
@@ -289,28 +289,22 @@ pub(super) fn candidate_list(
     }
 }
 
-fn check(body: &ClassificationBody) -> Result<Taxonomy, ApiError> {
+/// What is wrong with how a request wants its items classified.
+fn wrong_wishes(body: &ClassificationBody) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let taxonomy = Taxonomy::from_name(&body.taxonomy);
-    if taxonomy.is_none() {
+    if Taxonomy::from_name(&body.taxonomy).is_none() {
         faults.push(Fault::at("taxonomy", "UNKNOWN_TAXONOMY", "taxonomy is one of TARIC, TARES, UKGT"));
     }
     if body.digits.is_some_and(|digits| !DEPTHS.contains(&digits)) {
-        faults.push(Fault::at("digits", "MALFORMED", "digits is one of 2, 4, 6, 8, 10"));
+        faults.push(Fault::at("digits", "INVALID_DIGITS", "digits is one of 2, 4, 6, 8, 10"));
     }
     if body.limit.is_some_and(|limit| !(1..=MAX_CANDIDATES).contains(&limit)) {
-        faults.push(Fault::at("limit", "MALFORMED", format!("limit is from 1 to {MAX_CANDIDATES}")));
+        faults.push(Fault::at("limit", "INVALID_LIMIT", format!("limit is from 1 to {MAX_CANDIDATES}")));
     }
     if body.precision.is_some_and(|share| Precision::from_share(share).is_none()) {
-        faults.push(Fault::at("precision", "MALFORMED", "precision is one of 0.90, 0.95, 0.98"));
+        faults.push(Fault::at("precision", "INVALID_PRECISION", "precision is one of 0.90, 0.95, 0.98"));
     }
-    if !(1..=MAX_ITEMS).contains(&body.items.len()) {
-        faults.push(Fault::at("items", "MALFORMED", format!("items are from 1 to {MAX_ITEMS}")));
-    }
-    match taxonomy {
-        Some(taxonomy) if faults.is_empty() => Ok(taxonomy),
-        _ => Err(bad(faults)),
-    }
+    faults
 }
 
 #[utoipa::path(post, path = "/classifications", tag = "Classification", operation_id = "classify",
@@ -326,14 +320,16 @@ pub(super) async fn classify(
     JsonBody(body): JsonBody<MAX_BODY_MIB>,
 ) -> Result<Json<ClassificationAnswer>, ApiError> {
     let body: ClassificationBody = typed(body)?;
-    let taxonomy = check(&body)?;
+    if !(1..=MAX_ITEMS).contains(&body.items.len()) {
+        return Err(ApiError::malformed_at("items", format!("are from 1 to {MAX_ITEMS}")));
+    }
+    let mut faults = wrong_wishes(&body);
     let limit = body.limit.unwrap_or(DEFAULT_CANDIDATES);
     let digits = body.digits;
     let precision = body.precision.and_then(Precision::from_share).unwrap_or(caller.precision);
     let account = body.memory.unwrap_or(true).then_some(caller.account);
     let basis = Basis { precision, account };
     let mut items = Vec::with_capacity(body.items.len());
-    let mut faults = Vec::new();
     for (index, item) in body.items.into_iter().enumerate() {
         let product_details = Details {
             language_attributes: item.language_attributes,
@@ -349,9 +345,10 @@ pub(super) async fn classify(
         }
         items.push((item.id, product.product_details));
     }
-    if !faults.is_empty() {
-        return Err(StoreError::Unprocessable(faults).into());
-    }
+    let taxonomy = match Taxonomy::from_name(&body.taxonomy) {
+        Some(taxonomy) if faults.is_empty() => taxonomy,
+        _ => return Err(StoreError::Unprocessable(faults).into()),
+    };
     state.store.charge_checks(&caller, items.len()).await?;
     let work = tab.work().await?;
     let engine = &state.engine;

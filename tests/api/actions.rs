@@ -108,7 +108,12 @@ async fn a_comment_has_its_limit() {
     let app = coffees(&["p"]).await;
     let with = |comment: String| json!({"products": [item("p", 1)], "comment": comment});
     let deny = "/assignments/TARIC?assignmentAction=DENY";
-    app.patch(deny, with("ä".repeat(1_001))).await.expect(400);
+    let mut long = with("ä".repeat(1_001));
+    long["products"] = json!([item("p", 1), item("none", 1)]);
+    app.patch(deny, long.clone()).await.expect(404);
+    long["products"] = json!([item("p", 1)]);
+    long["onConflict"] = json!("skip");
+    assert_eq!(app.patch(deny, long).await.expect(422).faults(), ["comment TOO_LONG"]);
     app.patch(deny, with("ä".repeat(1_000))).await.expect(200);
 }
 
@@ -227,7 +232,7 @@ async fn an_action_by_filter_that_is_wrong_does_nothing() {
         (by_filter("REJECT", json!({"filter": {"status": "ALL"}})), 400),
         (by_filter("REJECT", json!({"filter": {"shopId": "x"}})), 400),
         (by_filter("REJECT", json!({"expectedCount": -1})), 400),
-        (by_filter("REJECT", json!({"comment": "x".repeat(1_001)})), 400),
+        (by_filter("REJECT", json!({"comment": "x".repeat(1_001)})), 422),
     ] {
         app.post(path, body.clone()).await.expect(status);
         assert_eq!(statuses(&app, &["a"]).await, ["ASSIGNED"], "{body}");

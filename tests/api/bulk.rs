@@ -92,6 +92,7 @@ async fn a_search_by_a_body_answers_as_the_list_does() {
             json!({"productIds": "a"}),
             json!({"productIds": vec!["x"; 10_001]}),
             json!({"count": 1}),
+            json!({"shopIds": [0]}),
         ] {
             app.post(&path, bad.clone()).await.expect(400);
         }
@@ -176,7 +177,7 @@ async fn updates_are_all_or_none_unless_what_fails_is_to_be_skipped() {
         assert_eq!(results(&done), ["b 200 2", "a 200 2"]);
         for (bad, places) in [
             (json!({"updates": []}), vec!["updates MALFORMED"]),
-            (json!({}), vec![" MALFORMED"]),
+            (json!({}), vec!["updates MISSING"]),
             (
                 json!({"updates": [update("a", 2, json!({})), update("a", 2, json!({}))]}),
                 vec!["updates[1].productId DUPLICATE"],

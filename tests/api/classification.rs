@@ -115,19 +115,25 @@ async fn candidates_are_distinct_at_the_depth_asked_for() {
 #[tokio::test]
 async fn what_is_wrong_with_a_classification_is_named() {
     let app = App::start().await;
+    assert_eq!(app.post("/classifications", json!({"items": [{}]})).await.expect(400).faults(), ["taxonomy MISSING"]);
     for bad in [
-        json!({"taxonomy": "HS", "items": [{}]}),
         json!({"taxonomy": "TARIC", "items": []}),
-        json!({"items": [{}]}),
-        json!({"taxonomy": "TARIC", "digits": 5, "items": [{}]}),
-        json!({"taxonomy": "TARIC", "limit": 0, "items": [{}]}),
-        json!({"taxonomy": "TARIC", "precision": 0.97, "items": [{}]}),
         json!({"taxonomy": "TARIC", "precision": "0.95", "items": [{}]}),
-        json!({"taxonomy": "TARIC", "limit": 21, "items": [{}]}),
         json!({"taxonomy": "TARIC", "items": [{"x": 1}]}),
         json!({"taxonomy": "TARIC", "items": vec![json!({}); 1_001]}),
     ] {
         app.post("/classifications", bad).await.expect(400);
+    }
+    for (more, fault) in [
+        (json!({"taxonomy": "HS"}), "taxonomy UNKNOWN_TAXONOMY"),
+        (json!({"digits": 5}), "digits INVALID_DIGITS"),
+        (json!({"limit": 0}), "limit INVALID_LIMIT"),
+        (json!({"limit": 21}), "limit INVALID_LIMIT"),
+        (json!({"precision": 0.97}), "precision INVALID_PRECISION"),
+    ] {
+        let mut body = json!({"taxonomy": "TARIC", "items": [{}]});
+        vat_classification::domain::merge_patch::apply(&mut body, more);
+        assert_eq!(app.post("/classifications", body).await.expect(422).faults(), [fault]);
     }
     let body = json!({"taxonomy": "TARIC", "items": [{}, {"languageAttributes": {"german": {}}, "customsCodes": {"taricCode": "1"}}]});
     let refused = app.post("/classifications", body).await.expect(422);

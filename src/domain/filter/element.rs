@@ -246,7 +246,7 @@ impl Reader<'_> {
         if languages::is_known(text) {
             return Some(text.to_owned());
         }
-        let message = "languageKey is an ISO 639-1 or 639-3 code in lower case, such as de or en";
+        let message = "languageKey is an ISO 639 code in lower case, such as de or en";
         self.fault(Some(name), "UNKNOWN_LANGUAGE", message);
         None
     }

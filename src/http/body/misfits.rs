@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-use super::{Integers, NO_NULL, join, words};
+use super::{Integers, NO_NULL, join, misfit, words};
 use crate::domain::Fault;
 
 /// Most misfits of one value that are told.
@@ -24,13 +24,17 @@ pub(super) fn misfits<T: DeserializeOwned>(mut value: Value, place: &str, nulls:
     // Items that were taken out of lists, by their original steps: those behind them have moved up.
     let mut gone: Vec<Vec<Step>> = Vec::new();
     while faults.len() < MAX_MISFITS {
-        let misfit = match first_null(&value).filter(|_| !nulls) {
+        let found = match first_null(&value).filter(|_| !nulls) {
             Some(steps) => Some((steps, NO_NULL.to_owned())),
             None => first_misfit::<T>(&value),
         };
-        let Some((steps, message)) = misfit else { break };
+        let Some((steps, message)) = found else { break };
         let original = original(&steps, &gone);
-        faults.push(Fault::at(join(place, &written(&original)), "MALFORMED", message));
+        let fault = misfit(join(place, &written(&original)), message);
+        // A field that was taken out is missing now.
+        if faults.iter().all(|told: &Fault| told.field != fault.field) {
+            faults.push(fault);
+        }
         if !take_out(&mut value, &steps) {
             break;
         }
@@ -154,8 +158,8 @@ mod tests {
         let value = json!({"list": [1, "a", 2, "b", null, "c"], "name": 1, "other": 1, "inner": {"flag": 1}});
         let mut found = places(value, false);
         found.sort_unstable();
-        // Without its flag the inner object misses one.
-        assert_eq!(found, ["inner", "inner.flag", "list[1]", "list[3]", "list[4]", "list[5]", "name", "other"]);
+        assert_eq!(found, ["inner.flag", "list[1]", "list[3]", "list[4]", "list[5]", "name", "other"]);
+        assert_eq!(places(json!({"inner": {}}), false), ["inner.flag"]);
         assert_eq!(places(json!({"name": null, "list": null}), true), Vec::<String>::new());
         assert_eq!(places(json!([]), false), [""]);
         assert_eq!(places(json!({"list": vec!["x"; 100]}), false).len(), MAX_MISFITS);

@@ -164,7 +164,7 @@ impl BulkAnswer {
 }
 
 /// Whether products that cannot be done are left, by the value of `onConflict`.
-pub(super) fn skips(on_conflict: Option<&str>) -> Result<bool, ApiError> {
+pub(in crate::http) fn skips(on_conflict: Option<&str>) -> Result<bool, ApiError> {
     match on_conflict.map(str::to_ascii_uppercase).as_deref() {
         None | Some("FAIL") => Ok(false),
         Some("SKIP") => Ok(true),
@@ -211,6 +211,9 @@ pub(in crate::http) async fn search(
     let ids = body.product_ids.as_ref().map_or(0, Vec::len);
     if ids > MAX_LIST_VALUES {
         return Err(ApiError::malformed_at("productIds", format!("has at most {MAX_LIST_VALUES} values")));
+    }
+    if body.shop_ids.iter().flatten().any(|shop| *shop < 1) {
+        return Err(ApiError::malformed_at("shopIds", "are whole numbers of at least 1"));
     }
     let size = match body.size {
         None => None,

@@ -32,7 +32,7 @@ pub struct ActionItem {
     pub shop: ShopId,
     /// The version that the client read.
     pub version: i64,
-    /// The class that ASSIGN gives it, or what is wrong with that class; told after products and versions.
+    /// The class that ASSIGN gives it, or what is wrong with that class or the comment; told after products and versions.
     pub class: Option<Result<JudgedClass, Fault>>,
 }
 

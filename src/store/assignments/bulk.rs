@@ -37,7 +37,7 @@ pub struct BulkAction {
     pub taxonomy: Taxonomy,
     /// What is done.
     pub action: Action,
-    /// The class that ASSIGN gives, or what is wrong with it; told after a count that differs.
+    /// The class that ASSIGN gives, or what is wrong with it or the comment; told after a count that differs.
     pub class: Option<Result<JudgedClass, Fault>>,
     /// What the person wrote beside it.
     pub comment: Option<String>,
