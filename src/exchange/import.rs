@@ -8,6 +8,8 @@ use futures::{StreamExt, stream};
 use tokio::sync::mpsc;
 
 use crate::domain::{Fault, ShopId};
+use crate::exchange::Spool;
+use crate::exchange::seen::Seen;
 use crate::files::{self, Columns, CsvTable, FileError, Given, MappingError, Row, RowFault, Rows, Source, Table};
 use crate::store::accounts::Caller;
 use crate::store::products::Merged;
@@ -33,13 +35,21 @@ pub struct ImportSettings {
     pub dry_run: bool,
     /// Faults that the summary shows.
     pub faults_shown: usize,
-    /// Rows that the file may have: of each the digest of its id is kept in memory.
+    /// Rows that the file may have.
     pub most_rows: u64,
+    /// Where lies what is known of its rows and does not fit into memory.
+    pub spool: Spool,
 }
 
 impl Default for ImportSettings {
     fn default() -> ImportSettings {
-        ImportSettings { columns: Given::default(), dry_run: false, faults_shown: FAULTS_SHOWN, most_rows: u64::MAX }
+        ImportSettings {
+            columns: Given::default(),
+            dry_run: false,
+            faults_shown: FAULTS_SHOWN,
+            most_rows: u64::MAX,
+            spool: Spool::new(&std::env::temp_dir()),
+        }
     }
 }
 
@@ -158,8 +168,8 @@ async fn store_rows(
     tally: &mut Tally,
 ) -> Result<(), ImportError> {
     let (sender, parts) = mpsc::channel(PARTS_AHEAD);
-    let most_rows = settings.most_rows;
-    let reader = tokio::task::spawn_blocking(move || read(rows, most_rows, &sender));
+    let (most_rows, seen) = (settings.most_rows, Seen::new(settings.spool.clone()));
+    let reader = tokio::task::spawn_blocking(move || read(rows, seen, most_rows, &sender));
     // After a failure no further part is begun; those under way are seen to their end, since they may well be stored.
     let failed = Arc::new(AtomicBool::new(false));
     let parts = stream::unfold(
@@ -192,10 +202,10 @@ async fn store_rows(
 }
 
 /// Reads rows into parts until the file ends, or nobody takes them any more.
-fn read(mut rows: Rows, most_rows: u64, parts: &mpsc::Sender<Part>) -> Result<(), FileError> {
+fn read(mut rows: Rows, mut seen: Seen, most_rows: u64, parts: &mpsc::Sender<Part>) -> Result<(), FileError> {
     let mut part = Part::default();
     for number in 0_u64.. {
-        let next = match rows.next_row() {
+        let next = match next_row(&mut rows, &mut seen) {
             Ok(Some(_)) if number >= most_rows => Err(FileError::TooManyRows(most_rows)),
             next => next,
         };
@@ -223,6 +233,23 @@ fn read(mut rows: Rows, most_rows: u64, parts: &mpsc::Sender<Part>) -> Result<()
         }
     }
     Ok(())
+}
+
+/// The next row, or what is wrong with its line; a line that speaks of a product again is left.
+fn next_row(rows: &mut Rows, seen: &mut Seen) -> Result<Option<Result<Row, Vec<RowFault>>>, FileError> {
+    let row = match rows.next_row()? {
+        Some(Ok(row)) => row,
+        other => return Ok(other),
+    };
+    Ok(Some(match seen.before(row.shop, &row.product_id, row.line)? {
+        None => Ok(row),
+        Some(first) => Err(vec![RowFault {
+            line: row.line,
+            product_id: row.product_id,
+            column: Rows::column_of(rows.columns(), "productId"),
+            message: format!("line {first} speaks of the same product; this line is left"),
+        }]),
+    }))
 }
 
 /// A source that tells how far it is read.

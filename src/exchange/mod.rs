@@ -2,6 +2,7 @@
 
 mod export;
 mod import;
+mod seen;
 mod spool;
 
 pub use export::{Export, ExportError, Exported, export};

@@ -1,9 +1,6 @@
 //! Lines as what they say of products: a merge patch for each, which leaves alone what the file does not speak of.
 
-use std::collections::HashMap;
-
 use serde_json::{Map, Number, Value, json};
-use sha2::{Digest, Sha256};
 
 use crate::domain::ShopId;
 use crate::files::{Column, Columns, FileError, Line, Lines, split, unsafe_again};
@@ -40,15 +37,12 @@ pub struct RowFault {
 pub struct Rows {
     lines: Box<dyn Lines + Send>,
     columns: Columns,
-    /// The lines of products by 96 bits of the digest of shop and id, to find what is there twice: a million rows take
-    /// 36 MB, the only memory that grows with a file.
-    seen: HashMap<[u32; 3], u32>,
 }
 
 impl Rows {
     /// Reads lines as products by what their columns mean.
     pub fn new(lines: Box<dyn Lines + Send>, columns: Columns) -> Rows {
-        Rows { lines, columns, seen: HashMap::new() }
+        Rows { lines, columns }
     }
 
     /// The columns.
@@ -62,26 +56,7 @@ impl Rows {
     /// When the file cannot be read any further.
     pub fn next_row(&mut self) -> Result<Option<Result<Row, Vec<RowFault>>>, FileError> {
         let Some(line) = self.lines.next_line()? else { return Ok(None) };
-        let mut row = match patch(&self.columns, &line) {
-            Ok(row) => row,
-            Err(faults) => return Ok(Some(Err(faults))),
-        };
-        row.line = line.number;
-        let digest = Sha256::digest(format!("{} {}", row.shop.stored(), row.product_id));
-        let word = |at: usize| digest[4 * at..4 * at + 4].iter().fold(0, |word, byte| word << 8 | u32::from(*byte));
-        let key = [word(0), word(1), word(2)];
-        if let Some(first) = self.seen.get(&key) {
-            let message = format!("line {first} speaks of the same product; this line is left");
-            let column = self.name_of(&Column::ProductId);
-            return Ok(Some(Err(vec![RowFault { line: row.line, product_id: row.product_id, column, message }])));
-        }
-        self.seen.insert(key, u32::try_from(row.line).unwrap_or(u32::MAX));
-        Ok(Some(Ok(row)))
-    }
-
-    fn name_of(&self, column: &Column) -> String {
-        let at = self.columns.meanings.iter().position(|meaning| meaning == column);
-        at.map(|at| self.columns.names[at].clone()).unwrap_or_default()
+        Ok(Some(patch(&self.columns, &line)))
     }
 
     /// The name of the column that speaks of a place of the document, such as `productDetails.customs.countryOfOrigin`.

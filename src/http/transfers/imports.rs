@@ -156,7 +156,7 @@ pub(in crate::http) async fn import(
     params: Params,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let settings = settings(&params)?;
+    let settings = ImportSettings { spool: state.spool.clone(), ..settings(&params)? };
     let form = Form::asked_for(request.headers());
     let transfer = tab.transfer(MEMORY_BYTES).await?;
     let (file, length) = spooled(&state, &tab, request).await?;
@@ -203,7 +203,13 @@ fn settings(params: &Params) -> Result<ImportSettings, ApiError> {
     let pairs: Vec<String> = params.all("map").into_iter().map(str::to_owned).collect();
     let columns = Given::parse(&pairs, language).map_err(|error| ApiError::malformed_at("map", error.to_string()))?;
     let dry_run = params.boolean("dryRun")?.unwrap_or(false);
-    Ok(ImportSettings { columns, dry_run, faults_shown: FAULTS_SHOWN, most_rows: MAX_ROWS })
+    Ok(ImportSettings {
+        columns,
+        dry_run,
+        faults_shown: FAULTS_SHOWN,
+        most_rows: MAX_ROWS,
+        ..ImportSettings::default()
+    })
 }
 
 /// The body of a request on the disk, and its length.
