@@ -8,7 +8,7 @@ COPY . .
 RUN --mount=type=cache,target=/usr/local/cargo/registry \
     --mount=type=cache,target=/build/target \
     cargo build --release --locked --bin vat-classification \
-    && strip --strip-debug -o /vat-classification target/release/vat-classification
+    && cp target/release/vat-classification /vat-classification
 
 FROM debian:bookworm-slim
 LABEL org.opencontainers.image.title="vat-classification" \

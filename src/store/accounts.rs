@@ -1,7 +1,7 @@
 //! Accounts and access tokens.
 
 use chrono::{DateTime, Utc};
-use sqlx::FromRow;
+use sqlx_macros::FromRow;
 
 use crate::domain::Precision;
 use crate::domain::access::{Level, Plan, TokenHash};

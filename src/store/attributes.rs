@@ -1,6 +1,7 @@
 //! Merchant product attributes that an account has declared.
 
-use sqlx::{Executor, FromRow, Postgres};
+use sqlx::{Executor, Postgres};
+use sqlx_macros::FromRow;
 
 use crate::domain::Fault;
 use crate::domain::attributes::{Declaration, DeclarationInput};

@@ -1,7 +1,8 @@
 //! The feed of changes, in an order in which none is ever missed.
 
 use chrono::{DateTime, Utc};
-use sqlx::{FromRow, QueryBuilder};
+use sqlx::QueryBuilder;
+use sqlx_macros::FromRow;
 
 use crate::domain::changes::{ToldChange, auto_assignment_after, instant, type_of, write_sequence};
 use crate::domain::{ProductClass, Taxonomy};

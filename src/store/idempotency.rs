@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use sqlx::FromRow;
 use sqlx::types::Json;
+use sqlx_macros::FromRow;
 use uuid::Uuid;
 
 use crate::domain::access::Level;

@@ -1,6 +1,6 @@
 //! Labels that an account has defined for its assignments.
 
-use sqlx::FromRow;
+use sqlx_macros::FromRow;
 
 use crate::domain::Fault;
 use crate::store::accounts::Caller;

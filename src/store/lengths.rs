@@ -1,6 +1,6 @@
 //! How much work waits.
 
-use sqlx::FromRow;
+use sqlx_macros::FromRow;
 
 use crate::store::{Store, StoreError};
 

@@ -56,7 +56,7 @@ const MIGRATION_LOCK: i64 = 0x7661_7463_6d69_6772;
 const BREAKING: &str = "breaking ";
 
 /// The schema's migrations, compiled in.
-pub static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!();
+pub static MIGRATIONS: sqlx::migrate::Migrator = sqlx_macros::migrate!("./migrations");
 
 /// Why the store did not do what was asked; nothing was changed.
 #[derive(Debug, thiserror::Error)]
@@ -178,7 +178,7 @@ impl Store {
     /// When a later version has changed the schema in a way that this one cannot work with.
     pub async fn migrate(&self) -> Result<(), sqlx::migrate::MigrateError> {
         self.require_compatible_schema().await?;
-        let mut migrator = sqlx::migrate!();
+        let mut migrator = sqlx_macros::migrate!("./migrations");
         migrator.set_ignore_missing(true);
         if self.is_pooled {
             // The migrator's own lock belongs to a session, and would be left with whichever connection it was given.

@@ -1,7 +1,8 @@
 //! What operators do with accounts and tokens, beside a running service.
 
 use chrono::{DateTime, Utc};
-use sqlx::{AssertSqlSafe, FromRow};
+use sqlx::AssertSqlSafe;
+use sqlx_macros::FromRow;
 
 use crate::domain::Precision;
 use crate::domain::access::Plan;

@@ -2,7 +2,7 @@
 //! again when the product changes or an operator asks for it.
 
 use chrono::{DateTime, Utc};
-use sqlx::FromRow;
+use sqlx_macros::FromRow;
 
 use crate::store::{Store, StoreError, Tx};
 

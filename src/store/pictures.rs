@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use sqlx::FromRow;
+use sqlx_macros::FromRow;
 
 use crate::domain::{Fault, ShopId};
 use crate::store::products::unknown_product;

@@ -1,6 +1,6 @@
 //! Checks used in the calendar month.
 
-use sqlx::FromRow;
+use sqlx_macros::FromRow;
 
 use crate::domain::access::Plan;
 use crate::store::accounts::Caller;

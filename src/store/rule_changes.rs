@@ -4,7 +4,7 @@
 //! change are those of which that is no longer so. What a person approved stays, and is marked for review.
 
 use chrono::NaiveDate;
-use sqlx::FromRow;
+use sqlx_macros::FromRow;
 
 use crate::domain::{ProductClass, Taxonomy};
 use crate::store::journal::{self, Entry, stored_taxonomy};

@@ -1,6 +1,6 @@
 //! What lists of assignments show of their products.
 
-use sqlx::FromRow;
+use sqlx_macros::FromRow;
 
 use crate::store::details::{StoredDetails, readable};
 use crate::store::{Store, StoreError};

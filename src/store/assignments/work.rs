@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sqlx::FromRow;
+use sqlx_macros::FromRow;
 use uuid::Uuid;
 
 use crate::domain::assignment::{Action, JudgedClass};

@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use sqlx::{FromRow, Row};
+use sqlx_macros::FromRow;
 
 use crate::domain::assignment::{Status, Strategy};
 use crate::domain::{Details, Precision, ProductClass, Taxonomy};

@@ -2,7 +2,7 @@
 
 mod claims;
 
-use sqlx::FromRow;
+use sqlx_macros::FromRow;
 
 use crate::domain::ShopId;
 use crate::domain::assignment::{Status, Strategy};

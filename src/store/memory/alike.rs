@@ -1,6 +1,7 @@
 //! Products that share words with another.
 
-use sqlx::{FromRow, Row};
+use sqlx::Row;
+use sqlx_macros::FromRow;
 use uuid::Uuid;
 
 use crate::domain::Taxonomy;

@@ -6,7 +6,8 @@ mod alike;
 mod lessons;
 mod transfer;
 
-use sqlx::{FromRow, Row};
+use sqlx::Row;
+use sqlx_macros::FromRow;
 use uuid::Uuid;
 
 use crate::domain::Taxonomy;

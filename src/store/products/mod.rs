@@ -10,7 +10,8 @@ mod write;
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use sqlx::types::Json;
-use sqlx::{Executor, FromRow, Postgres, QueryBuilder, Row};
+use sqlx::{Executor, Postgres, QueryBuilder, Row};
+use sqlx_macros::FromRow;
 use uuid::Uuid;
 
 use crate::domain::applications::ApplicationIssue;

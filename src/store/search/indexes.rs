@@ -1,6 +1,6 @@
 //! Which indices are fed, and who may rebuild them.
 
-use sqlx::FromRow;
+use sqlx_macros::FromRow;
 
 use crate::store::{Store, StoreError, Tx};
 

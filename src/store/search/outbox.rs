@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use sqlx::{FromRow, Row as _};
+use sqlx::Row as _;
+use sqlx_macros::FromRow;
 use uuid::Uuid;
 
 use crate::domain::Details;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use sqlx::postgres::{PgArguments, PgRow};
 use sqlx::query::QueryAs;
 use sqlx::{FromRow, Postgres, QueryBuilder};
+use sqlx_macros::FromRow;
 
 use crate::domain::filter::Criteria;
 use crate::store::details::{StoredDetails, readable};

@@ -3,7 +3,8 @@
 mod rounds;
 
 use chrono::{DateTime, Utc};
-use sqlx::{FromRow, QueryBuilder};
+use sqlx::QueryBuilder;
+use sqlx_macros::FromRow;
 use uuid::Uuid;
 
 use crate::domain::{Fault, Taxonomy};

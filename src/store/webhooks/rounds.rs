@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use sqlx::FromRow;
+use sqlx_macros::FromRow;
 use uuid::Uuid;
 
 use crate::store::changes::Selection;
