@@ -75,6 +75,10 @@ async fn read(request: Request, types: &[&str], mib: usize) -> Result<Document, 
     if !types.contains(&essence.as_str()) {
         return Err(ApiError::UnsupportedMediaType(format!("send the body as {}", types.join(" or "))));
     }
+    // Nothing here unpacks, so that a small body stays a small one.
+    if request.headers().get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+        return Err(ApiError::UnsupportedMediaType("send the body as it is, without Content-Encoding".to_owned()));
+    }
     let length = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     if length.is_some_and(|length: usize| length > mib << 20) {
         return Err(too_large(mib));
@@ -255,9 +259,15 @@ fn no_null(place: &str, path: &str) -> Fault {
     Fault::at(join(place, path), "MALFORMED", NO_NULL)
 }
 
-/// An error of serde in words. The path says better where it is, and lines are counted from the beginning of a part.
+/// An error of serde in words. The path says better where it is, and lines are counted from the beginning of a part; the
+/// names of our types say nothing to a client.
 fn words(error: &impl std::fmt::Display) -> String {
-    error.to_string().split(" at line ").next().unwrap_or_default().to_owned()
+    let told = error.to_string();
+    let told = told.split(" at line ").next().unwrap_or_default();
+    match told.split_once(", expected struct ") {
+        Some((found, _)) => format!("{found}, expected an object"),
+        None => told.to_owned(),
+    }
 }
 
 fn fit<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D, place: &str) -> Result<T, Fault> {

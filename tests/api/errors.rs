@@ -55,6 +55,8 @@ async fn hostile_bodies_get_a_4xx_and_change_nothing() {
         (b"{\"a\":{\"productDetails\":{},\"shopIds\":[9223372036854775808]}}", 400),
         (b"{\"a\":{\"productDetails\":{},\"shopIds\":[1.5]}}", 400),
         (b"{\"a\":{\"productDetails\":{\"customs\":{\"physicalMeasure\":{\"unit\":\"g\",\"amount\":1e400}}}}}", 400),
+        (b"{\"a\":{\"productDetails\":{\"customs\":{\"physicalMeasure\":[\"g\",1]}}}}", 400),
+        (b"{\"a\":[[1],1,{},1,1,1,1,1,1]}", 400),
         (b"{\"a\":{\"shopIds\":[1]}}", 400),
         (b"{\"a\":{\"productDetails\":{},\"shopIds\":[0]}}", 422),
         (deep.as_bytes(), 400),
@@ -68,6 +70,13 @@ async fn hostile_bodies_get_a_4xx_and_change_nothing() {
     for kind in ["", "text/plain", "application/xml", "multipart/form-data"] {
         app.raw(&app.token, "POST", "/products/global", kind, Body::from("{}")).await.expect(415);
     }
+    let packed = Request::builder()
+        .method("POST")
+        .uri(format!("{BASE_PATH}/products/global"))
+        .header("authorization", format!("Bearer {}", app.token))
+        .header("content-type", "application/json")
+        .header("content-encoding", "gzip");
+    app.send(packed.body(Body::from("{}")).expect("a request")).await.expect(415);
     assert_eq!(app.get("/products/global").await.body["items"], json!([]));
 }
 

@@ -77,13 +77,14 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Integers<D> {
         self.0.deserialize_tuple_struct(name, length, Plain(visitor))
     }
 
+    /// An object and nothing else: serde would also take an array with the values of the fields in their order.
     fn deserialize_struct<V: Visitor<'de>>(
         self,
-        name: &'static str,
-        fields: &'static [&'static str],
+        _: &'static str,
+        _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        self.0.deserialize_struct(name, fields, Plain(visitor))
+        self.0.deserialize_map(Plain(visitor))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(

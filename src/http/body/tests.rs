@@ -58,6 +58,9 @@ fn a_misfit_is_named_by_its_path() {
     assert_eq!(place(r#"{"a":{"b":[1,"2"]}}"#).as_deref(), Some("products.x.a.b[1]"));
     assert_eq!(place(r#"{"a":{"b":[],"c":1}}"#).as_deref(), Some("products.x.a.c"));
     assert_eq!(place(r#"{"a":{"b":[null]}}"#).as_deref(), Some("products.x.a.b[0]"));
+    let (list, _) = parse(br#"{"a":[[]]}"#.to_vec(), MAX_VALUES).expect("JSON");
+    let fault = shape_part::<Outer>(list.whole(), "").expect_err("an array is no object");
+    assert_eq!(fault.message, "invalid type: sequence, expected an object");
     assert_eq!(place(r#"{}"#).as_deref(), Some("products.x.a"), "a missing field is where it should be");
 }
 
