@@ -79,7 +79,7 @@ impl Format {
     }
 
     /// Whether values of that type can have this format at all.
-    fn fits(self, object_type: ObjectType) -> bool {
+    pub fn fits(self, object_type: ObjectType) -> bool {
         match object_type {
             ObjectType::Text => true,
             ObjectType::Number => matches!(self, Format::None | Format::Integer | Format::Decimal),

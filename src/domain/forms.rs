@@ -105,6 +105,22 @@ pub(crate) fn not_empty(schema: RefOr<Schema>) -> Schema {
     }
 }
 
+/// A schema with further keywords of JSON Schema, for which utoipa has no word.
+pub(crate) fn with_keywords(
+    schema: RefOr<Schema>,
+    keywords: impl IntoIterator<Item = (&'static str, Value)>,
+) -> Schema {
+    match schema {
+        RefOr::T(Schema::Object(mut object)) => {
+            let extensions = object.extensions.get_or_insert_default();
+            extensions.extend(keywords.into_iter().map(|(name, value)| (name.to_owned(), value)));
+            Schema::Object(object)
+        }
+        RefOr::T(other) => other,
+        RefOr::Ref(reference) => Schema::AllOf(AllOfBuilder::new().item(reference).build()),
+    }
+}
+
 /// The id of a product.
 pub(crate) fn product_id() -> ObjectBuilder {
     formed(PRODUCT_ID).min_length(Some(1)).max_length(Some(MAX_PRODUCT_ID_CHARACTERS))
@@ -169,7 +185,10 @@ forms! {
     /// A text that is not empty.
     SomeText "SomeText" = text().min_length(Some(1));
     /// A version that is read for its type only.
-    AnyVersion "AnyVersion" = ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(Number::Int(0)));
+    AnyVersion "AnyVersion" = ObjectBuilder::new()
+        .schema_type(Type::Integer)
+        .minimum(Some(Number::Int(0)))
+        .maximum(Some(Number::UInt(u64::MAX as usize)));
     /// A value of a merchant's attribute.
     AttributeValue "AttributeValue" = attribute_value();
 }

@@ -11,7 +11,6 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::domain::assignment::{Action, JudgedClass, MIN_CLASS_DIGITS, Status};
-use crate::domain::forms::ProductIdForm;
 use crate::domain::forms::TaxonomyName;
 use crate::domain::product_class::MalformedProductClass;
 use crate::domain::{Fault, ProductClass, ShopId, Taxonomy};
@@ -53,7 +52,6 @@ pub(super) struct ActionBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ActionProduct {
     /// The product.
-    #[schema(inline, value_type = ProductIdForm)]
     product_id: String,
     /// The shop of a local product; absent for a global one.
     #[schema(nullable = false, minimum = 1)]
@@ -301,7 +299,6 @@ pub(super) struct RequeueBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct RequeueProduct {
     /// The product.
-    #[schema(inline, value_type = ProductIdForm)]
     product_id: String,
     /// The shop of a local product; absent for a global one.
     #[schema(minimum = 1)]

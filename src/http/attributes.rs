@@ -4,9 +4,11 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Value, json};
 use utoipa::ToSchema;
 
-use crate::domain::attributes::{Declaration, DeclarationInput};
+use crate::domain::attributes::{Declaration, DeclarationInput, Format, ObjectType};
+use crate::domain::forms::{forms, with_keywords};
 use crate::http::body::{JsonBody, PatchBody, bad, shape_with_nulls, typed};
 use crate::http::described::errors::{ADMIN, ATTRIBUTE, BODY, Errors, IN_USE, PLAIN, TAKEN, WRONG_ATTRIBUTE};
 use crate::http::described::kinds::{AttributeTags, AttributeText, DisplayText, ObjectTypeName, ValueFormatName};
@@ -45,6 +47,33 @@ pub(super) struct MerchantProductAttribute {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(inline, value_type = Option<AttributeTags>)]
     tags: Option<Vec<String>>,
+}
+
+/// The formats that values of a type may have, for those types that may not have all.
+fn formats() -> Value {
+    ObjectType::ALL.into_iter().rev().fold(json!({}), |otherwise, object_type| {
+        let fitting: Vec<&str> =
+            Format::ALL.into_iter().filter(|format| format.fits(object_type)).map(Format::name).collect();
+        if fitting.len() == Format::ALL.len() {
+            return otherwise;
+        }
+        json!({
+            "if": {"properties": {"objectType": {"const": object_type.name()}}, "required": ["objectType"]},
+            "then": {"properties": {"format": {"enum": fitting}}},
+            "else": otherwise,
+        })
+    })
+}
+
+forms! {
+    /// A declaration as it is made.
+    AttributeDeclaration "AttributeDeclaration" = with_keywords(
+        MerchantProductAttribute::schema(),
+        formats().as_object().into_iter().flatten().filter_map(|(name, rule)| {
+            let name = ["if", "then", "else"].into_iter().find(|known| known == name)?;
+            Some((name, rule.clone()))
+        }),
+    );
 }
 
 /// What is to change of a declaration: absent keeps, null removes.
@@ -93,7 +122,7 @@ impl From<Declaration> for MerchantProductAttribute {
 #[utoipa::path(post, path = "/products/merchant-product-attributes", tag = "Merchant attributes",
     operation_id = "declareMerchantProductAttribute",
     summary = "Declare an attribute", description = "Declares an attribute.",
-    request_body = MerchantProductAttribute,
+    request_body = AttributeDeclaration,
     responses((status = 201, description = "The declaration.", body = MerchantProductAttribute),
         Errors<{ ADMIN | TAKEN | WRONG_ATTRIBUTE | BODY }>))]
 pub(super) async fn declare(

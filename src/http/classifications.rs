@@ -68,7 +68,7 @@ pub(super) struct ClassificationBody {
 pub(super) struct ClassificationItem {
     /// Comes back with the answer.
     id: Option<String>,
-    /// Texts by language code, as of a product.
+    /// Texts by language code, as of a product; attributes among them are passed over.
     #[schema(value_type = Option<BTreeMap<LanguageKey, LanguageAttributes>>)]
     language_attributes: Option<BTreeMap<String, LanguageAttributes>>,
     /// Customs codes, as of a product.
@@ -331,8 +331,11 @@ pub(super) async fn classify(
     let basis = Basis { precision, account };
     let mut items = Vec::with_capacity(body.items.len());
     for (index, item) in body.items.into_iter().enumerate() {
+        // Attributes say nothing of a class, so that texts may be sent as a product has them.
+        let texts = |texts: LanguageAttributes| LanguageAttributes { merchant_product_attributes: None, ..texts };
+        let languages = item.language_attributes;
         let product_details = Details {
-            language_attributes: item.language_attributes,
+            language_attributes: languages.map(|all| all.into_iter().map(|(key, own)| (key, texts(own))).collect()),
             customs_codes: item.customs_codes,
             ..Details::default()
         };

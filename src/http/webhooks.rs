@@ -14,7 +14,7 @@ use crate::domain::forms::TaxonomyName;
 use crate::domain::{Fault, Taxonomy};
 use crate::http::body::{JsonBody, shape_with_nulls, typed};
 use crate::http::described::errors::{ADMIN, BODY, Errors, WEBHOOK, WRONG_ADDRESS};
-use crate::http::described::kinds::{DeliveryState, PageSize, TypeNames};
+use crate::http::described::kinds::{DeliveryState, PageSize, TypeNames, WebAddress};
 use crate::http::error::ApiError;
 use crate::http::links::{self, PageLinks};
 use crate::http::params::Params;
@@ -30,6 +30,7 @@ use crate::webhooks::{AddressError, SECRET_BYTES, write_secret};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct WebhookBody {
     /// An http or https URL on the public internet, to which changes are sent with POST.
+    #[schema(inline, value_type = WebAddress)]
     url: String,
     /// Types of changes to send, as the feed names them; at least one.
     #[schema(inline, value_type = TypeNames)]
@@ -44,9 +45,11 @@ pub(super) struct WebhookBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct WebhookPatchBody {
     /// Another address.
-    #[schema(nullable = false)]
+    #[serde(default, deserialize_with = "given")]
+    #[schema(inline, nullable = false, value_type = Option<WebAddress>)]
     url: Option<String>,
     /// Other types.
+    #[serde(default, deserialize_with = "given")]
     #[schema(inline, nullable = false, value_type = Option<TypeNames>)]
     types: Option<Vec<String>>,
     /// Another taxonomy; null for all changes.
@@ -54,8 +57,14 @@ pub(super) struct WebhookPatchBody {
     #[schema(inline, value_type = Option<TaxonomyName>)]
     taxonomy: Option<Option<String>>,
     /// False stops deliveries. True goes on where they stopped, also when the service had disabled it.
+    #[serde(default, deserialize_with = "given")]
     #[schema(nullable = false)]
     enabled: Option<bool>,
+}
+
+/// A field that cannot be removed, and so is not null.
+fn given<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
 }
 
 /// Tells a field that is null from one that is absent.

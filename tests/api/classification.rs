@@ -135,6 +135,9 @@ async fn what_is_wrong_with_a_classification_is_named() {
         vat_classification::domain::merge_patch::apply(&mut body, more);
         assert_eq!(app.post("/classifications", body).await.expect(422).faults(), [fault]);
     }
+    let with_attributes = json!({"de": {"productName": "Kaffee", "merchantProductAttributes": {"season": "winter"}}});
+    let body = json!({"taxonomy": "TARIC", "items": [{"languageAttributes": with_attributes}]});
+    app.post("/classifications", body).await.expect(200);
     let body = json!({"taxonomy": "TARIC", "items": [{}, {"languageAttributes": {"german": {}}, "customsCodes": {"taricCode": "1"}}]});
     let refused = app.post("/classifications", body).await.expect(422);
     assert_eq!(

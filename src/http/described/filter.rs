@@ -1,9 +1,12 @@
 //! Filters in bodies, as they are described. They are read by `domain::filter` and `http::assignment_filter`.
 
 use serde::Deserialize;
+use serde_json::json;
 use utoipa::ToSchema;
 
-use crate::domain::forms::{CountryCode, LanguageKey, OperationName, ShopNumber, SomeText, forms, not_empty};
+use crate::domain::forms::{
+    CountryCode, LanguageKey, OperationName, ShopNumber, SomeText, forms, not_empty, with_keywords,
+};
 use crate::http::described::kinds::{
     AutoStateList, CodePrefix, Confidence, DayOrInstant, StatusList, StrategyList, TextList,
 };
@@ -84,7 +87,13 @@ pub(in crate::http) struct ActionFilter {
 
 forms! {
     /// One object of filterCriteria.
-    FilterObject "FilterObject" = not_empty(FilterObjectFields::schema());
+    FilterObject "FilterObject" = with_keywords(
+        not_empty(FilterObjectFields::schema()).into(),
+        [
+            ("dependentRequired", json!({"productName": ["languageKey"], "productTag": ["languageKey"]})),
+            ("not", json!({"propertyNames": {"enum": ["languageKey", "operation"]}})),
+        ],
+    );
 }
 
 #[cfg(test)]

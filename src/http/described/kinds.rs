@@ -18,6 +18,7 @@ use crate::http::assignment_filter::{ALL_STATUSES, AUTO_STATES};
 use crate::http::assignments::{EMBEDDED, ORDERS};
 use crate::http::labels::MAX_LABEL_CHARACTERS;
 use crate::http::params::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE};
+use crate::webhooks::MAX_URL_CHARACTERS;
 
 /// Depths at which candidates may be asked for.
 pub(in crate::http) const DEPTHS: [usize; 5] = [2, 4, 6, 8, 10];
@@ -36,6 +37,8 @@ const DAY_OR_INSTANT: &str =
 const MAPPING: &str = "^[^=]+=(productId|shopId|gtin|[a-z]{2}:productName)?$";
 /// A colour.
 const COLOR: &str = "^#[0-9A-Fa-f]{6}$";
+/// An http or https URL with a host. Where it leads is another matter.
+const WEB_ADDRESS: &str = r"^https?://[A-Za-z0-9\[][^\s@#\\]*$";
 /// A label.
 const LABEL: &str = r"^[^!,\u0000][^,\u0000]*$";
 
@@ -128,6 +131,8 @@ forms! {
         whole(1).maximum(Some(Number::Int(MAX_PAGE_SIZE as isize))).default(Some(DEFAULT_PAGE_SIZE.into()));
     /// Why something was done.
     CommentText "Comment" = text().max_length(Some(MAX_COMMENT_CHARACTERS));
+    /// An address on the web.
+    WebAddress "WebAddress" = formed(WEB_ADDRESS).max_length(Some(MAX_URL_CHARACTERS));
     /// A colour.
     ColorForm "Color" = formed(COLOR);
     /// A label.

@@ -11,7 +11,6 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::domain::filter::Criteria;
-use crate::domain::forms::ProductIdForm;
 use crate::domain::product::Product;
 use crate::domain::{Fault, ShopId};
 use crate::http::admission::Tab;
@@ -75,7 +74,6 @@ pub(in crate::http) struct UpdatesBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::http) struct UpdateBody {
     /// The product.
-    #[schema(inline, value_type = ProductIdForm)]
     product_id: String,
     /// The version last read.
     #[schema(minimum = 0)]
@@ -102,7 +100,6 @@ pub(in crate::http) struct DeletionsBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(in crate::http) struct DeletionBody {
     /// The product.
-    #[schema(inline, value_type = ProductIdForm)]
     product_id: String,
     /// The version last read.
     #[schema(minimum = 0)]
