@@ -49,6 +49,7 @@ pub struct VatRules {
     taxonomies: [Vec<CountryRules>; 3],
     /// Territories with rates or borders of their own, by [`Taxonomy::index`], in the order of their codes.
     territories: [Vec<CountryRules>; 3],
+    /// In the order of their numbers.
     sides: Vec<SideName>,
 }
 
@@ -73,6 +74,8 @@ pub struct CountryRules {
     since: NaiveDate,
     /// The day on which the rules were last compared with the law.
     read: NaiveDate,
+    /// The last day on which a rate or a rule begins, or is no longer in force: after it nothing changes.
+    last_change: NaiveDate,
     rates: Vec<Rate>,
     /// Sorted by code, then partial rows after the whole one.
     rules: Vec<Rule>,
@@ -127,6 +130,7 @@ impl VatRules {
         faults: &mut Vec<FileFault>,
     ) -> VatRules {
         let mut rules = VatRules { sides, ..VatRules::default() };
+        rules.sides.sort_unstable_by_key(|known| known.side);
         for taxonomy in Taxonomy::ALL {
             for country in taxonomy.countries() {
                 match countries.iter().find(|known| known.country == *country) {
@@ -207,7 +211,7 @@ impl VatRules {
     }
 
     fn side(&self, side: u8) -> Option<&SideName> {
-        self.sides.iter().find(|known| known.side == side)
+        self.sides.binary_search_by_key(&side, |known| known.side).ok().map(|index| &self.sides[index])
     }
 }
 

@@ -75,7 +75,8 @@ impl VatRules {
         goods: Goods<'a>,
         date: NaiveDate,
     ) -> CountryVat<'a> {
-        let mut rates: Vec<AppliedRate<'a>> = Vec::new();
+        // One rate is what most classes have, so that a place for one is enough.
+        let mut rates: Vec<AppliedRate<'a>> = Vec::with_capacity(1);
         if country.is_known_on(date) {
             country.each_rate(nomenclature, goods, date, |applied| {
                 rates.push(self.applied(country, applied, goods.class, date));
@@ -162,16 +163,20 @@ impl CountryRules {
 
     /// The first day after a day on which the rates of the goods are others.
     fn next_change(&self, nomenclature: &Nomenclature, goods: Goods<'_>, date: NaiveDate) -> Option<NaiveDate> {
-        if self.outside.is_some() {
+        let known_from = date.max(self.since);
+        if self.outside.is_some() || self.last_change <= known_from {
             return None;
         }
         let code = goods.class.code;
         let above = PREFIX_DIGITS.into_iter().filter(|digits| *digits <= code.digits());
-        let touching = above.map(|digits| self.group_of(code.prefix(digits))).chain([self.below(code)]);
-        let rules = touching.flat_map(|group| &self.rules[group]).map(|rule| rule.valid);
-        let boundaries = rules.chain(self.rates.iter().map(|rate| rate.valid));
-        let days = boundaries.flat_map(|valid| [Some(valid.from), valid.to.and_then(|to| to.succ_opt())]);
-        let mut days: Vec<NaiveDate> = days.flatten().filter(|day| *day > date.max(self.since)).collect();
+        let groups = above.map(|digits| self.group_of(code.prefix(digits))).chain([self.below(code)]);
+        let touching: Vec<&Rule> = groups.flat_map(|group| &self.rules[group]).collect();
+        let is_used = |kind: &str| touching.iter().any(|rule| self.text_of(rule).kind == kind);
+        let rates = self.rates.iter().filter(|rate| rate.valid.changes().any(|day| day > known_from));
+        let rates = rates.filter(|rate| rate.kind == STANDARD_KIND || is_used(&rate.kind));
+        let boundaries = touching.iter().map(|rule| rule.valid).chain(rates.map(|rate| rate.valid));
+        let mut days: Vec<NaiveDate> =
+            boundaries.flat_map(|valid| valid.changes()).filter(|day| *day > known_from).collect();
         days.sort_unstable();
         days.dedup();
         if days.is_empty() {
@@ -200,6 +205,12 @@ impl CountryRules {
         date: NaiveDate,
         mut visit: impl FnMut(Applied<'a>) -> bool,
     ) -> bool {
+        let code = goods.class.code;
+        let below = self.below(code);
+        if !self.rules[below.clone()].iter().any(|rule| rule.valid.contains(date)) {
+            // One group names a rule once only.
+            return self.each_of_group(self.governing(code, date), goods, date, &mut visit);
+        }
         let mut seen: Vec<Applied<'a>> = Vec::new();
         let mut once = |applied: Applied<'a>| {
             if seen.iter().any(|known| same(*known, applied)) {
@@ -208,11 +219,6 @@ impl CountryRules {
             seen.push(applied);
             visit(applied)
         };
-        let code = goods.class.code;
-        let below = self.below(code);
-        if !self.rules[below.clone()].iter().any(|rule| rule.valid.contains(date)) {
-            return self.each_of_group(self.governing(code, date), goods, date, &mut once);
-        }
         // Groups of rules that lie open while the walk is below their code; leaves and rules come in the same order.
         let mut open: Vec<Range<usize>> = vec![self.governing(code, date)];
         let mut next = below.start;
@@ -349,7 +355,8 @@ impl CountryRules {
     }
 
     fn chapter(&self, code: ClassCode) -> (usize, usize) {
-        let chapter = code.prefix(2).as_str().bytes().fold(0, |number, digit| number * 10 + usize::from(digit - b'0'));
+        let digits = code.as_str().bytes().take(ClassCode::MIN_DIGITS);
+        let chapter = digits.fold(0, |number, digit| number * 10 + usize::from(digit - b'0'));
         (usize::from(self.chapters[chapter]), usize::from(self.chapters[chapter + 1]))
     }
 }

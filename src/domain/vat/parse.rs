@@ -89,6 +89,7 @@ pub fn parse_country(
         completeness: String::new(),
         since: NaiveDate::MIN,
         read: NaiveDate::MIN,
+        last_change: NaiveDate::MIN,
         rates: Vec::new(),
         rules: Vec::new(),
         chapters: Vec::new(),
@@ -238,6 +239,8 @@ impl CountryRules {
             self.rules.partition_point(before) as u16
         };
         self.chapters = (0..=CHAPTERS).map(start).collect();
+        let periods = self.rules.iter().map(|rule| rule.valid).chain(self.rates.iter().map(|rate| rate.valid));
+        self.last_change = periods.flat_map(|valid| valid.changes()).max().unwrap_or(self.since);
     }
 }
 

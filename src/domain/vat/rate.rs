@@ -92,6 +92,11 @@ impl Period {
         self.from <= date && self.to.is_none_or(|to| date <= to)
     }
 
+    /// The days on which it begins and after which it no longer holds.
+    pub(super) fn changes(&self) -> impl Iterator<Item = NaiveDate> + use<> {
+        [Some(self.from), self.to.and_then(|to| to.succ_opt())].into_iter().flatten()
+    }
+
     pub(super) fn overlaps(&self, other: &Period) -> bool {
         self.to.is_none_or(|to| other.from <= to) && other.to.is_none_or(|to| self.from <= to)
     }
