@@ -39,6 +39,10 @@ const JUICY: u8 = 28;
 const SWEETENED: u8 = 33;
 /// The side of fortified wine.
 const FORTIFIED: u8 = 53;
+/// The side of foods with added sugar and much sugar in all.
+const SUGARY: u8 = 54;
+/// The side of feed for greyhounds in packs that trainers buy.
+const GREYHOUNDS: u8 = 61;
 
 /// Years up to which every country with a rate for children's clothes takes in the clothes of that age.
 const MAX_YOUNG_YEARS: f64 = 10.0;
@@ -56,8 +60,12 @@ const MIN_JUICE: f64 = 20.0;
 const PURE_JUICE: f64 = 100.0;
 /// The heading of juices.
 const JUICES: &str = "2009";
+/// Least sugar in all of foods with added sugar that have a rate of their own, in grams per 100.
+const MIN_SUGAR_GRAMS: f64 = 10.0;
 /// Least weight of a unit of fertiliser with the rate of farms, in kilograms.
 const MIN_FERTILISER_KILOGRAMS: f64 = 10.0;
+/// Least weight of a pack of feed for greyhounds with a rate of its own, in kilograms.
+const MIN_GREYHOUND_KILOGRAMS: f64 = 10.0;
 
 /// The segment of a class that the facts of a product settle; the plain one when they do not.
 ///
@@ -119,6 +127,13 @@ fn answer(code: ClassCode, side: u8, facts: &Facts) -> Option<bool> {
         // A juice of nothing but juice has no sugar added.
         UNSWEETENED => facts.added_sugar().map(|sugar| !sugar).or_else(|| pure_juice(code, facts).then_some(true)),
         SWEETENED => facts.added_sugar().or_else(|| pure_juice(code, facts).then_some(false)),
+        SUGARY => match facts.sugar() {
+            (Some(added), _) if added <= 0.0 => Some(false),
+            (Some(added), _) if added >= MIN_SUGAR_GRAMS => Some(true),
+            // Whether sugar was added does not matter where there is little in all.
+            (_, Some(all)) if all < MIN_SUGAR_GRAMS => Some(false),
+            _ => None,
+        },
         PRESCRIBED => facts.prescription(),
         FARMING if under(&["3102", "3103", "3104", "3105"]) => {
             facts.kilograms().map(|weight| weight >= MIN_FERTILISER_KILOGRAMS)
@@ -128,6 +143,9 @@ fn answer(code: ClassCode, side: u8, facts: &Facts) -> Option<bool> {
     let yes: Vec<&str> = rows(code, side).flat_map(|row| row.yes.iter().copied()).collect();
     let no: Vec<&str> = rows(code, side).flat_map(|row| row.no.iter().copied()).collect();
     let words = facts.weigh(&yes, &no);
+    if side == GREYHOUNDS && words == Some(true) {
+        return facts.kilograms().map(|weight| weight >= MIN_GREYHOUND_KILOGRAMS);
+    }
     match (number, words) {
         (Some(number), Some(words)) if number != words => None,
         (Some(known), _) | (None, Some(known)) => Some(known),

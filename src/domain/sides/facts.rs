@@ -141,6 +141,11 @@ impl Facts {
         self.number("sugar").map(|sugar| sugar > 0.0)
     }
 
+    /// Grams of added sugar in 100, and of sugar in all as the label tells it.
+    pub(super) fn sugar(&self) -> (Option<f64>, Option<f64>) {
+        (self.number("sugar"), self.only(numbers::sugars))
+    }
+
     /// Whether it is sold on prescription.
     pub(super) fn prescription(&self) -> Option<bool> {
         match self.attribute("prescription")? {

@@ -112,6 +112,18 @@ pub(super) fn juice(text: &[Token]) -> Vec<f64> {
     (0..text.len()).filter_map(at).collect()
 }
 
+/// Grams of sugars, as labels tell them: `davon Zucker 4,5 g`, `of which sugars: 12 g`.
+pub(super) fn sugars(text: &[Token]) -> Vec<f64> {
+    let at = |index: usize| {
+        let of = matches!(word(text.get(index)), "davon" | "which");
+        let named = of && matches!(word(text.get(index + 1)), "zucker" | "sugar" | "sugars");
+        let colon = usize::from(text.get(index + 2) == Some(&Sign(':')));
+        let grams = number(text.get(index + 2 + colon))?;
+        (named && word(text.get(index + 3 + colon)) == "g").then_some(grams)
+    };
+    (0..text.len()).filter_map(at).collect()
+}
+
 /// An amount in a unit of weight, as kilograms.
 pub(super) fn kilograms(amount: f64, unit: &str) -> Option<f64> {
     match unit {
