@@ -62,6 +62,11 @@ const PURE_JUICE: f64 = 100.0;
 const JUICES: &str = "2009";
 /// Least sugar in all of foods with added sugar that have a rate of their own, in grams per 100.
 const MIN_SUGAR_GRAMS: f64 = 10.0;
+/// The chapter of shoes.
+const SHOES: &str = "64";
+/// Kilograms of a litre of the lightest and of the heaviest fertiliser.
+const LIGHT_FERTILISER: f64 = 0.8;
+const HEAVY_FERTILISER: f64 = 2.0;
 /// Least weight of a unit of fertiliser with the rate of farms, in kilograms.
 const MIN_FERTILISER_KILOGRAMS: f64 = 10.0;
 /// Least weight of a pack of feed for greyhounds with a rate of its own, in kilograms.
@@ -116,7 +121,7 @@ fn answer(code: ClassCode, side: u8, facts: &Facts) -> Option<bool> {
     let under = |prefixes: &[&str]| prefixes.iter().any(|prefix| code.as_str().starts_with(prefix));
     let at_most = |limit: f64| move |value: f64| value <= limit;
     let number = match side {
-        CHILDREN | OLDER_CHILDREN if under(CLOTHES) => return age(side, facts),
+        CHILDREN | OLDER_CHILDREN if under(CLOTHES) => return age(side, under(&[SHOES]), facts),
         LIGHT_WINE => facts.alcohol().map(at_most(MAX_WINE_ALCOHOL)),
         LIGHT_BEER => facts.alcohol().map(at_most(MAX_BEER_ALCOHOL)),
         FORTIFIED => {
@@ -136,7 +141,7 @@ fn answer(code: ClassCode, side: u8, facts: &Facts) -> Option<bool> {
         },
         PRESCRIBED => facts.prescription(),
         FARMING if under(&["3102", "3103", "3104", "3105"]) => {
-            facts.kilograms().map(|weight| weight >= MIN_FERTILISER_KILOGRAMS)
+            facts.kilograms().map(|weight| weight >= MIN_FERTILISER_KILOGRAMS).or_else(|| heavy(facts.litres()?))
         }
         _ => None,
     };
@@ -153,19 +158,29 @@ fn answer(code: ClassCode, side: u8, facts: &Facts) -> Option<bool> {
     }
 }
 
+/// Whether so many litres of a fertiliser weigh as much as a unit of farms; none where that depends on the fertiliser.
+fn heavy(litres: f64) -> Option<bool> {
+    match litres {
+        _ if litres * LIGHT_FERTILISER >= MIN_FERTILISER_KILOGRAMS => Some(true),
+        _ if litres * HEAVY_FERTILISER < MIN_FERTILISER_KILOGRAMS => Some(false),
+        _ => None,
+    }
+}
+
 /// Whether a juice says that it is nothing else.
 fn pure_juice(code: ClassCode, facts: &Facts) -> bool {
     code.as_str().starts_with(JUICES) && facts.juice().is_some_and(|juice| juice >= PURE_JUICE)
 }
 
 /// Whether clothes are for children of the side's age, by the ages and sizes that the product names, else by its words.
-fn age(side: u8, facts: &Facts) -> Option<bool> {
+fn age(side: u8, shoes: bool, facts: &Facts) -> Option<bool> {
+    let ages = if shoes { facts.ages_of_shoes() } else { facts.ages() };
     let adults = facts.says(ADULTS);
     let named = table::TABLE.iter().any(|row| row.side == CHILDREN && row.under == CLOTHES && facts.says(&row.yes));
-    if adults && (named || facts.says(YOUNG) || facts.ages().is_some()) {
+    if adults && (named || facts.says(YOUNG) || ages.is_some()) {
         return None;
     }
-    match facts.ages() {
+    match ages {
         Some((_, oldest)) if oldest <= MAX_YOUNG_YEARS => Some(side == CHILDREN),
         Some((youngest, oldest)) if youngest > MAX_YOUNG_YEARS && oldest <= MAX_OLDER_YEARS => {
             Some(side == OLDER_CHILDREN)

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::numbers::{self, Token};
+use super::table::CHILDREN_WORDS;
 use crate::domain::{Details, languages};
 
 /// Names of merchant attributes that answer what a rate says is missing: `age` in years, `alcohol` in per cent by volume,
@@ -29,6 +30,8 @@ pub struct Facts {
     attributes: Vec<(String, Value)>,
     /// Of one piece, where its measure is a weight.
     kilograms: Option<f64>,
+    /// Of one piece, where its measure is a volume.
+    litres: Option<f64>,
 }
 
 impl Facts {
@@ -47,6 +50,7 @@ impl Facts {
         let measure = details.customs.as_ref().and_then(|customs| customs.physical_measure.as_ref());
         if let Some((unit, amount)) = measure.and_then(|measure| measure.unit.as_deref().zip(measure.amount.as_ref())) {
             facts.kilograms = amount.as_f64().and_then(|amount| numbers::kilograms(amount, unit));
+            facts.litres = amount.as_f64().and_then(|amount| numbers::litres(amount, unit));
         }
         facts
     }
@@ -120,10 +124,16 @@ impl Facts {
         if let Some(age) = self.number("age") {
             return Some((age, age));
         }
-        let all: Vec<(f64, f64)> = self.names.iter().flat_map(|text| numbers::ages(text)).collect();
+        let children = self.says(CHILDREN_WORDS);
+        let all: Vec<(f64, f64)> = self.names.iter().flat_map(|text| numbers::ages(text, children)).collect();
         let youngest = all.iter().map(|(youngest, _)| *youngest).reduce(f64::min)?;
         let oldest = all.iter().map(|(_, oldest)| *oldest).reduce(f64::max)?;
         Some((youngest, oldest))
+    }
+
+    /// The same for shoes, whose sizes are others.
+    pub(super) fn ages_of_shoes(&self) -> Option<(f64, f64)> {
+        self.ages().or_else(|| self.names.iter().flat_map(|text| numbers::shoes(text)).next())
     }
 
     /// Per cent by volume.
@@ -160,6 +170,11 @@ impl Facts {
     pub(super) fn kilograms(&self) -> Option<f64> {
         let told = self.number("weight").or(self.kilograms);
         told.or_else(|| self.only(numbers::weights))
+    }
+
+    /// Of one piece.
+    pub(super) fn litres(&self) -> Option<f64> {
+        self.litres.or_else(|| self.only(numbers::volumes))
     }
 }
 

@@ -20,6 +20,10 @@ const SIZES: [(&[f64], f64, f64); 3] = [
     (&[152.0, 158.0], 11.0, 13.0),
     (&[170.0, 176.0], 14.0, 17.0),
 ];
+/// Sizes by the body's length that men's clothes have too: for children under 11 where a text speaks of children.
+const SMALL_SIZES: [f64; 6] = [50.0, 56.0, 62.0, 68.0, 98.0, 110.0];
+/// Sizes of shoes that only children under 11 wear, by the European count.
+const SMALL_SHOES: std::ops::RangeInclusive<f64> = 16.0..=33.0;
 /// Tokens between `Saftgehalt` and its number, at most.
 const MAX_DISTANCE: usize = 3;
 /// Years beyond which a number is no age of a child or of a wearer's size.
@@ -30,7 +34,9 @@ const MAX_CHILD_SIZE: f64 = 188.0;
 const MONTHS: f64 = 12.0;
 /// Grams in a kilogram.
 const GRAMS: f64 = 1_000.0;
-/// Per cent of a whole.
+/// Millilitres in a litre.
+const MILLILITRES: f64 = 1_000.0;
+/// Per cent of a whole, centilitres in a litre, and litres in a hectolitre.
 const WHOLE: f64 = 100.0;
 
 /// Cuts a text into numbers, words and signs; `10kg` is a number and a word.
@@ -134,14 +140,32 @@ pub(super) fn kilograms(amount: f64, unit: &str) -> Option<f64> {
     }
 }
 
+/// An amount in a unit of volume, as litres.
+pub(super) fn litres(amount: f64, unit: &str) -> Option<f64> {
+    match unit {
+        "l" | "ltr" | "liter" | "litre" | "litres" => Some(amount),
+        "cl" => Some(amount / WHOLE),
+        "ml" => Some(amount / MILLILITRES),
+        "hl" => Some(amount * WHOLE),
+        _ => None,
+    }
+}
+
+/// Litres of one unit: of `6 x 33 cl` one holds 0.33.
+pub(super) fn volumes(text: &[Token]) -> Vec<f64> {
+    let at = |index: usize| litres(number(text.get(index))?, word(text.get(index + 1)));
+    (0..text.len()).filter_map(at).collect()
+}
+
 /// Kilograms of one unit: of `6 x 1,5 kg` one weighs 1.5.
 pub(super) fn weights(text: &[Token]) -> Vec<f64> {
     let at = |index: usize| kilograms(number(text.get(index))?, word(text.get(index + 1)));
     (0..text.len()).filter_map(at).collect()
 }
 
-/// Years of the youngest and the oldest wearer, for each age and size that a text names.
-pub(super) fn ages(text: &[Token]) -> Vec<(f64, f64)> {
+/// Years of the youngest and the oldest wearer, for each age and size that a text names; `children` where the product
+/// speaks of them.
+pub(super) fn ages(text: &[Token], children: bool) -> Vec<(f64, f64)> {
     let warranty = |token: &Token| matches!(token, Word(word) if ["garantie", "gewährleistung", "warranty", "guarantee"].iter().any(|no| word.starts_with(no)));
     if text.iter().any(warranty) {
         return Vec::new();
@@ -158,7 +182,7 @@ pub(super) fn ages(text: &[Token]) -> Vec<(f64, f64)> {
         let last = if ranged { number(text.get(index + 2)) } else { None };
         let unit = word(text.get(index + if last.is_some() { 3 } else { 1 }));
         let lead = lead(text, index);
-        found.extend(age(first, last, unit, lead).or_else(|| size(first, last, unit, lead)));
+        found.extend(age(first, last, unit, lead).or_else(|| size(first, last, (unit, lead), children)));
         index += if last.is_some() { 3 } else { 1 };
     }
     found
@@ -187,11 +211,33 @@ fn age(first: f64, last: Option<f64>, unit: &str, lead: &str) -> Option<(f64, f6
     (known && (!open || first > super::MAX_OLDER_YEARS)).then_some((first, last.unwrap_or(first)))
 }
 
-fn size(first: f64, last: Option<f64>, unit: &str, lead: &str) -> Option<(f64, f64)> {
-    let marked = matches!(lead, "gr" | "größe" | "grösse" | "groesse" | "size" | "sizes" | "größen");
+/// Whether the word before a number makes it a size.
+fn marks_size(lead: &str) -> bool {
+    matches!(lead, "gr" | "größe" | "grösse" | "groesse" | "size" | "sizes" | "größen")
+}
+
+/// Sizes of shoes that only children under 11 wear, as years of their wearers: `Gr. 28`, `EU 30`, `Größe 24-29`.
+pub(super) fn shoes(text: &[Token]) -> Vec<(f64, f64)> {
+    let at = |index: usize| {
+        let first = number(text.get(index)).filter(|size| SMALL_SHOES.contains(size))?;
+        let ranged = matches!(text.get(index + 1), Some(Sign('-' | '–' | '/')));
+        let last = if ranged { number(text.get(index + 2)) } else { None };
+        let unit = word(text.get(index + if last.is_some() { 3 } else { 1 }));
+        let lead = lead(text, index);
+        let european = (marks_size(lead) || lead == "eu") && !matches!(unit, "cm" | "mm" | "uk" | "us");
+        let small = last.is_none_or(|last| first < last && SMALL_SHOES.contains(&last));
+        (european && small).then_some((0.0, super::MAX_YOUNG_YEARS))
+    };
+    (0..text.len()).filter_map(at).collect()
+}
+
+fn size(first: f64, last: Option<f64>, (unit, lead): (&str, &str), children: bool) -> Option<(f64, f64)> {
+    let marked = marks_size(lead);
     let alone = matches!(unit, "" | "cm" | "für" | "for" | "kinder" | "mädchen" | "jungen");
     let of = |size: f64| {
-        SIZES.iter().find(|(sizes, ..)| sizes.contains(&size)).map(|(_, youngest, oldest)| (*youngest, *oldest))
+        let known = SIZES.iter().find(|(sizes, ..)| sizes.contains(&size));
+        let small = (children && SMALL_SIZES.contains(&size)).then_some((0.0, super::MAX_YOUNG_YEARS));
+        known.map(|(_, youngest, oldest)| (*youngest, *oldest)).or(small)
     };
     let found = of(first).or_else(|| of(last?)).filter(|_| marked && alone)?;
     // Of two sizes both must be of the same years; one that nobody else has speaks for the other.

@@ -67,6 +67,22 @@ pub(super) const ADULTS: &[&str] = &[
     "lingerie",
 ];
 
+/// Words that say that clothes are for children, of whatever age.
+pub(super) const CHILDREN_WORDS: &[&str] = &[
+    "kinder*",
+    "kleinkind*",
+    "mädchen*",
+    "jungen*",
+    "baby*",
+    "kids",
+    "childrens",
+    "children",
+    "girls",
+    "boys",
+    "toddler*",
+    "infant*",
+];
+
 /// Words that leave open whether clothes are for adults, beside words that say so.
 pub(super) const YOUNG: &[&str] = &[
     "kind",
