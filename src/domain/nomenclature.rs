@@ -78,6 +78,8 @@ pub struct Nomenclature {
     folded: Vec<Box<str>>,
     /// Ended codes by key, with their successors.
     outdated: Vec<(u64, Option<ClassCode>)>,
+    /// Codes of a national list that are valid on other days only, by key, with their first and last day.
+    other_days: Vec<(u64, Option<NaiveDate>, Option<NaiveDate>)>,
     /// Whether a national list is part of the table: a code that it lacks then does not exist.
     national: bool,
 }
@@ -120,6 +122,16 @@ impl Nomenclature {
     /// Whether the code itself is in the table.
     pub fn is_listed(&self, code: ClassCode) -> bool {
         self.index_of(code).is_some()
+    }
+
+    /// Whether a code that the table leaves out is a line of the national list on a given day, before or after the day
+    /// for which the table was built.
+    pub fn is_listed_on(&self, code: ClassCode, day: NaiveDate) -> bool {
+        let key = key_of(without_zero_pairs(code));
+        let valid = |from: Option<NaiveDate>, to: Option<NaiveDate>| {
+            from.is_none_or(|first| first <= day) && to.is_none_or(|last| day <= last)
+        };
+        self.other_days.iter().any(|(known, from, to)| *known == key && valid(*from, *to))
     }
 
     /// The class that the digits name, once zeros at their end are read as "and all below".

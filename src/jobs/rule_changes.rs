@@ -1,4 +1,5 @@
-//! Judges assignments again when a VAT rule begins or ends, and when other rules are taken into use.
+//! Judges assignments again when a VAT rule begins or ends, and when other rules or taxonomies are taken into use, and
+//! leads those on whose class is none any more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -72,6 +73,14 @@ async fn judge_all(
             let Some(end) = classes.last() else { break };
             last.clone_from(end);
             for class in classes.iter().filter_map(|class| class.parse::<ProductClass>().ok()) {
+                // A code may have ended, and a side may have lost its rules.
+                let unlisted = engine.class(taxonomy, class).is_err();
+                let mut after = unlisted.then_some(i64::MIN);
+                while let Some(key) = after.filter(|_| !shutdown.is_cancelled()) {
+                    let (queued, more) = store.queue_unlisted(taxonomy, class, key, BATCH_ASSIGNMENTS).await?;
+                    changed += queued;
+                    after = more;
+                }
                 let sufficient = engine.is_sufficient(taxonomy, class, today);
                 let mut after = Some(i64::MIN);
                 while let Some(key) = after.filter(|_| !shutdown.is_cancelled()) {

@@ -3,10 +3,13 @@
 //! What auto-assignment found is ASSIGNED where its class is sufficient and REJECTED where it is not, so the rows to
 //! change are those of which that is no longer so. What a person approved stays, and is marked for review.
 
+use std::collections::BTreeMap;
+
 use chrono::NaiveDate;
 use sqlx_macros::FromRow;
 
 use crate::domain::{ProductClass, Taxonomy};
+use crate::store::auto_queue;
 use crate::store::journal::{self, Entry, stored_taxonomy};
 use crate::store::{Store, StoreError};
 
@@ -129,6 +132,63 @@ impl Store {
         .await?;
         let accounts: Vec<i64> = touched.iter().map(|row| row.account_id).collect();
         let entry = |row| entry(row, taxonomy, class);
+        journal::record_for_accounts(&mut tx, &accounts, &touched.iter().map(entry).collect::<Vec<_>>()).await?;
+        tx.commit().await?;
+        Ok((touched.len(), (keys.len() == limit).then_some(last)))
+    }
+
+    /// Queues at most `limit` products again, behind a product's key, whose class of a taxonomy is none any more: a code
+    /// that ended is led on to its successor. What a person decided stays. Answers how many were queued, and the key of the
+    /// last product, where there may be more behind it.
+    ///
+    /// # Errors
+    /// When the database fails; nothing has changed then.
+    pub async fn queue_unlisted(
+        &self,
+        taxonomy: Taxonomy,
+        class: ProductClass,
+        after: i64,
+        limit: usize,
+    ) -> Result<(usize, Option<i64>), StoreError> {
+        let mut tx = self.begin().await?;
+        let keys: Vec<i64> = sqlx::query_scalar(
+            "select product_key from assignments
+             where taxonomy = $1 and product_class = $2 and product_key > $3
+                   and strategy is distinct from 'MANUAL' and status <> 'DENIED'
+             order by product_key limit $4",
+        )
+        .bind(stored_taxonomy(taxonomy))
+        .bind(class.to_string())
+        .bind(after)
+        .bind(limit as i64)
+        .fetch_all(&mut *tx)
+        .await?;
+        let Some(last) = keys.last().copied() else { return Ok((0, None)) };
+        sqlx::query("select from assignments where product_key = any($1) order by product_key, taxonomy for update")
+            .bind(&keys)
+            .execute(&mut *tx)
+            .await?;
+        let touched: Vec<Touched> = sqlx::query_as(
+            "update assignments set auto_state = 'PENDING', auto_epoch = auto_epoch + 1, updated_at = now()
+             where taxonomy = $1 and product_key = any($2) and product_class = $3
+                   and strategy is distinct from 'MANUAL' and status <> 'DENIED'
+             returning account_id, product_key, product_id, shop_id, status, strategy, version, confidence",
+        )
+        .bind(stored_taxonomy(taxonomy))
+        .bind(&keys)
+        .bind(class.to_string())
+        .fetch_all(&mut *tx)
+        .await?;
+        let mut queued: BTreeMap<i64, Vec<i64>> = BTreeMap::new();
+        for row in &touched {
+            queued.entry(row.account_id).or_default().push(row.product_key);
+        }
+        for (account, keys) in &queued {
+            auto_queue::push(&mut tx, *account, keys).await?;
+        }
+        let accounts: Vec<i64> = touched.iter().map(|row| row.account_id).collect();
+        let comment = format!("{class} is no class of {taxonomy} any more");
+        let entry = |row| Entry { action: "REQUEUE", comment: Some(&comment), ..entry(row, taxonomy, class) };
         journal::record_for_accounts(&mut tx, &accounts, &touched.iter().map(entry).collect::<Vec<_>>()).await?;
         tx.commit().await?;
         Ok((touched.len(), (keys.len() == limit).then_some(last)))

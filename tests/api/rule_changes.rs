@@ -2,12 +2,14 @@
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::NaiveDate;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use vat_classification::jobs::rule_changes::keep_up;
+use vat_classification::reference::Reference;
 
 use crate::app::App;
 
@@ -91,6 +93,39 @@ async fn a_pass_that_is_stopped_is_made_up_for() {
     assert!(changed >= 1);
     let (rules, judged) = app.store.rule_state().await.expect("a state").expect("one");
     assert_eq!((rules, judged), (app.engine.reference().rule_set.clone(), day("2025-07-31")));
+}
+
+#[tokio::test]
+async fn products_whose_class_ended_are_led_on_and_what_a_person_decided_stays() {
+    let app = App::start().await;
+    let product = json!({"productDetails": {"customsCodes": {"ukgtCode": "6109100090"}}});
+    app.post("/products/global", json!({"found": product, "decided": product})).await.expect(201);
+    app.assign().await;
+    let before = app.assignment("UKGT", "decided").await;
+    assert_eq!(before["productClassCode"], "6109100090");
+    let version = before["subscribedPlatformServices"]["vatRules"]["assignmentVersion"].as_i64().expect("a version");
+    app.act("UKGT", "decided", "REJECT", version).await.expect(200);
+    let facts = tempfile::tempdir().expect("a directory");
+    for folder in ["taxonomy", "vat"] {
+        copy(&Path::new("models").join(folder), &facts.path().join(folder));
+    }
+    let list = facts.path().join("taxonomy/national/UKGT.tsv");
+    let lines = std::fs::read_to_string(&list).expect("a list");
+    let (listed, ended) = ("6109100090\t1\t2015-03-10\t\t\n", "6109100090\t1\t2015-03-10\t2026-10-31\t6109100010\n");
+    assert!(lines.contains(listed));
+    std::fs::write(&list, lines.replace(listed, ended)).expect("a file");
+    let reference = Reference::load_as_of(facts.path(), day("2026-11-22")).expect("facts");
+    app.engine.replace_reference(Arc::new(reference));
+    let stop = CancellationToken::new();
+    assert_eq!(keep_up(&app.store, &app.engine, day("2026-11-22"), &stop).await.expect("a pass"), 1);
+    app.assign().await;
+    assert_eq!(app.assignment("UKGT", "found").await["productClassCode"], "6109100010");
+    assert_eq!(app.assignment("UKGT", "decided").await["productClassCode"], "6109100090");
+    let history = app.history("UKGT", "found").await;
+    assert!(history.contains(&"vat-rules REQUEUE REJECTED".to_owned()), "{history:?}");
+    // The day asked about counts: a line that has ended since has its rates.
+    app.get("/vat-rates/UKGT/6109100090?date=2026-10-31").await.expect(200);
+    app.get("/vat-rates/UKGT/6109100090?date=2026-11-01").await.expect(404);
 }
 
 /// How long the program may take to start, or to notice a signal.

@@ -157,6 +157,7 @@ pub struct Builder {
     as_of: NaiveDate,
     rows: BTreeMap<u64, Row>,
     outdated: BTreeMap<u64, Option<ClassCode>>,
+    other_days: Vec<(u64, Option<NaiveDate>, Option<NaiveDate>)>,
     /// Whether a national list was added, so that a code it lacks does not exist.
     national: bool,
 }
@@ -174,7 +175,14 @@ struct Row {
 impl Builder {
     /// An empty table of a taxonomy, for the codes that are alive on a day.
     pub fn new(taxonomy: Taxonomy, as_of: NaiveDate) -> Builder {
-        Builder { taxonomy, as_of, rows: BTreeMap::new(), outdated: BTreeMap::new(), national: false }
+        Builder {
+            taxonomy,
+            as_of,
+            rows: BTreeMap::new(),
+            outdated: BTreeMap::new(),
+            other_days: Vec::new(),
+            national: false,
+        }
     }
 
     /// Adds codes of the Harmonized System; a code that is there already is a fault.
@@ -195,16 +203,19 @@ impl Builder {
     }
 
     /// Adds a national list. Labels of codes that the Harmonized System has stay ours; ended codes are kept to lead on,
-    /// and codes that begin later are left out until their day.
+    /// and codes that begin later are left out until their day; both are known for questions about other days.
     pub fn national(&mut self, rows: Vec<NationalRow>) {
         self.national |= !rows.is_empty();
         for row in rows {
             let key = key_of(row.code);
-            if row.valid_from.is_some_and(|first| first > self.as_of) {
-                continue;
-            }
-            if row.valid_to.is_some_and(|last| last < self.as_of) {
-                self.outdated.insert(key_of(without_zero_pairs(row.code)), row.successor);
+            let begins = row.valid_from.is_some_and(|first| first > self.as_of);
+            let ended = row.valid_to.is_some_and(|last| last < self.as_of);
+            if begins || ended {
+                let digits = key_of(without_zero_pairs(row.code));
+                self.other_days.push((digits, row.valid_from, row.valid_to));
+                if ended {
+                    self.outdated.insert(digits, row.successor);
+                }
                 continue;
             }
             let facts = Facts { declarable: row.declarable, valid_from: row.valid_from, valid_to: row.valid_to };
@@ -245,6 +256,7 @@ impl Builder {
             texts: String::with_capacity(self.rows.values().map(|row| row.de.len() + row.en.len()).sum()),
             folded: Vec::with_capacity(self.rows.len()),
             outdated: Vec::new(),
+            other_days: self.other_days,
             national: self.national,
         };
         let mut open: Vec<usize> = Vec::new();

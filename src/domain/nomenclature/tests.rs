@@ -98,6 +98,25 @@ fn our_labels_of_lines_take_the_place_of_inherited_ones() {
 }
 
 #[test]
+fn lines_of_other_days_are_known_for_those_days_alone() {
+    let list =
+        built("61091010\t1\t2000-01-01\t2025-12-31\t61091020\n61091030\t1\t2027-01-01\t\t\n6109109000\t1\t\t\t\n");
+    for (digits, day, wanted) in [
+        ("61091010", "2025-12-31", true),
+        ("6109101000", "2025-12-31", true),
+        ("61091010", "2026-01-01", false),
+        ("61091010", "1999-12-31", false),
+        ("61091030", "2026-12-31", false),
+        ("61091030", "2027-01-01", true),
+        // What is listed on the day of the table is known from there.
+        ("6109109000", "2027-01-01", false),
+        ("610910", "2027-01-01", false),
+    ] {
+        assert_eq!(list.is_listed_on(code(digits), day.parse().expect("a day")), wanted, "{digits} on {day}");
+    }
+}
+
+#[test]
 fn zeros_at_the_end_mean_and_all_below() {
     let deep = built(NATIONAL);
     for (digits, wanted) in [
