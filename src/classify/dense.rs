@@ -2,7 +2,7 @@
 
 use super::features::Field;
 use super::model::Model;
-use super::score::{Detail, MAX_CANDIDATES, Scorer, weigh};
+use super::score::{Detail, MAX_CANDIDATES, Scorer};
 use super::voices::{Opinion, exponential};
 
 /// Dense features of a candidate.
@@ -64,8 +64,7 @@ impl Scorer {
         let total: f32 = self.candidates.iter().map(|candidate| exponential(candidate.score - best_score)).sum();
         let with_description = self.query.with_description();
         let described = |leaf: usize| {
-            weigh(&self.learnt[leaf], &with_description)
-                + weigh(&self.learnt[model.heading_of(leaf)], &with_description)
+            self.learnt.weigh(leaf, &with_description) + self.learnt.weigh(model.heading_of(leaf), &with_description)
         };
         let best_described = self.candidates.iter().map(|one| described(one.leaf)).fold(f32::MIN, f32::max);
         let total_described: f32 =
@@ -76,7 +75,7 @@ impl Scorer {
             let heading = model.heading_of(candidate.leaf);
             let share = exponential(candidate.score - best_score) / total;
             let near = self.nearest(model, candidate.leaf);
-            let rest = REST.map(|(field, _)| exponential(self.learnt[candidate.leaf][field as usize].min(40.0)));
+            let rest = REST.map(|(field, _)| exponential(self.learnt.at(field as usize, candidate.leaf).min(40.0)));
             let group = groups.iter().position(|group| group.heading == heading).unwrap_or_else(|| {
                 let detail = self.detail_of(heading);
                 groups.push(Group { heading, share: 0.0, nearest: 0.0, detail, rest: [0.0; 2], described: 0.0 });

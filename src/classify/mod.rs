@@ -12,6 +12,7 @@ mod rank;
 pub mod recall;
 mod score;
 pub mod spelling;
+mod sums;
 pub mod table;
 pub mod text;
 pub mod voices;

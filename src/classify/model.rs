@@ -10,7 +10,7 @@
 //! | … | the sections, in the order of [`Section`], each at a multiple of 8 |
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::features::FEATURE_VERSION;
 use super::lexicon::Lexicon;
@@ -19,8 +19,10 @@ use super::text::TEXT_VERSION;
 use super::voices::{DIMENSIONS, WORD_VECTOR};
 use crate::domain::ClassCode;
 
+mod error;
 mod info;
 
+pub use error::ModelError;
 pub use info::{Balance, Limits, ModelInfo, Ranker};
 
 /// Version of the layout of the file.
@@ -105,40 +107,13 @@ pub(crate) struct FeatureEntry {
 /// Behind all nodes come the headings of the second voice, whose weights are signed numbers of 2 bytes.
 pub(crate) type Posting = [u8; 4];
 
-/// Why a model file is refused.
-#[derive(Debug, thiserror::Error)]
-pub enum ModelError {
-    /// It cannot be read.
-    #[error("model file {path}: {source}")]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// It is no model file, or cut short.
-    #[error("not a model file: {0}")]
-    Malformed(&'static str),
-    /// Its bytes are not those that were written.
-    #[error("the checksum does not match: the model file is damaged")]
-    Checksum,
-    /// It was made for another version of the program.
-    #[error("{what} is version {found}, this program needs {wanted}: fit the model again")]
-    Version {
-        /// Whose version it is.
-        what: &'static str,
-        /// What the file says.
-        found: u32,
-        /// What this program has.
-        wanted: u32,
-    },
-}
-
 /// A checked model file.
 pub struct Model {
     bytes: Vec<u8>,
     sections: [(usize, usize); SECTIONS],
     info: ModelInfo,
+    /// First leaf of each heading, and the number of leaves.
+    first_leaves: Vec<u16>,
 }
 
 impl Model {
@@ -178,8 +153,10 @@ impl Model {
             .map_err(|_| ModelError::Malformed("its description is unreadable"))?;
         version("the text form of the model", info.text_version, TEXT_VERSION)?;
         version("the features of the model", info.feature_version, FEATURE_VERSION)?;
-        let model = Model { bytes, sections, info };
+        let mut model = Model { bytes, sections, info, first_leaves: Vec::new() };
         model.check_sections()?;
+        let headings = 0..=model.nodes() - model.leaves();
+        model.first_leaves = headings.map(|heading| model.first_leaf_of(heading)).collect();
         Ok(model)
     }
 
@@ -287,9 +264,15 @@ impl Model {
     }
 
     /// The leaves of the heading with that index.
+    #[inline]
     pub(crate) fn leaves_of_heading(&self, heading: usize) -> std::ops::Range<usize> {
-        let first = self.number(Section::Headings, heading) * 100;
-        self.leaves_from(first)..self.leaves_from(first + 100)
+        usize::from(self.first_leaves[heading])..usize::from(self.first_leaves[heading + 1])
+    }
+
+    /// The first leaf of a heading; behind the last heading the number of leaves. Leaves stand in the order of headings.
+    fn first_leaf_of(&self, heading: usize) -> u16 {
+        let leaves = self.array::<2>(Section::LeafHeading);
+        leaves.partition_point(|of_leaf| usize::from(u16::from_le_bytes(*of_leaf)) < heading) as u16
     }
 
     /// How many leaves have a lower number.

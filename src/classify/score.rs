@@ -2,8 +2,9 @@
 
 use super::dense::{CANDIDATE_FEATURES, TEXT_FEATURES};
 use super::features::FIELDS;
-use super::model::{Model, Section};
+use super::model::Model;
 use super::query::Query;
+use super::sums::Sums;
 use super::voices::{SECOND_STEP, Voices};
 
 /// Most candidates by learnt score.
@@ -42,7 +43,7 @@ pub(super) struct Detail {
 pub(crate) struct Scorer {
     pub(crate) query: Query,
     /// Learnt weights by node and field.
-    pub(super) learnt: Vec<[f32; FIELDS]>,
+    pub(super) learnt: Sums,
     pub(super) voices: Voices,
     /// Scores by node, for the choice of candidates.
     choice: Vec<f32>,
@@ -66,19 +67,22 @@ impl Scorer {
     }
 
     fn accumulate(&mut self, model: &Model) {
-        self.learnt.clear();
-        self.learnt.resize(model.nodes(), [0.0; FIELDS]);
-        self.voices.clear(model.nodes() - model.leaves());
+        let mut there = [false; FIELDS];
+        self.query.known.iter().for_each(|known| there[known.field as usize] = true);
+        let nodes = model.nodes();
+        self.learnt.clear(there, nodes);
+        self.voices.second.clear(there, nodes - model.leaves());
         for known in &self.query.known {
             let entry = model.feature(known.id);
             let (step, second) = (known.weight * entry.scale, known.weight * SECOND_STEP);
-            let field = known.field as usize;
+            let learnt = self.learnt.of_field_mut(known.field as usize);
+            let voice = self.voices.second.of_field_mut(known.field as usize);
             for &[low, high, weight, profile] in model.postings(&entry) {
                 let node = usize::from(u16::from_le_bytes([low, high]));
-                if let Some(sums) = self.learnt.get_mut(node) {
-                    sums[field] += step * f32::from(weight as i8);
-                } else if let Some(sums) = self.voices.second.get_mut(node - model.nodes()) {
-                    sums[field] += second * f32::from(i16::from_le_bytes([weight, profile]));
+                if let Some(sum) = learnt.get_mut(node) {
+                    *sum += step * f32::from(weight as i8);
+                } else if let Some(sum) = voice.get_mut(node - nodes) {
+                    *sum += second * f32::from(i16::from_le_bytes([weight, profile]));
                 }
             }
         }
@@ -88,31 +92,25 @@ impl Scorer {
     fn select(&mut self, model: &Model) {
         let naming = self.query.naming;
         let shares = if naming[0] > 0.0 { CHOICE } else { naming };
-        self.choice.clear();
-        self.choice.extend(self.learnt.iter().map(|sums| weigh(sums, &shares)));
-        let choice = &self.choice;
-        self.order.clear();
-        let leaves = model.leaves();
-        let headings = model.array::<2>(Section::LeafHeading);
-        let scored = headings.iter().enumerate().filter_map(|(leaf, heading)| {
-            let above = choice[leaves + usize::from(u16::from_le_bytes(*heading))];
-            (above != 0.0).then(|| (choice[leaf] + above, leaf as u32))
+        self.learnt.weigh_all(model.nodes(), &shares, &mut self.choice);
+        let (below, above) = self.choice.split_at(model.leaves());
+        let heard = above.iter().enumerate().filter(|(_, above)| **above != 0.0);
+        let scored = heard.flat_map(|(heading, &above)| {
+            model.leaves_of_heading(heading).map(move |leaf| (below[leaf] + above, leaf as u32))
         });
         keep_best_of(scored, MAX_BY_SCORE, &mut self.order);
         let mut chosen: Vec<u32> = self.order.iter().map(|&(_, leaf)| leaf).collect();
-        self.order.clear();
         let shares = self.voices.of_features.shares.iter().enumerate();
         keep_best_of(shares.map(|(heading, &share)| (share, heading as u32)), MAX_BY_VOICE, &mut self.order);
         for &(_, heading) in &self.order {
-            let below = model.leaves_of_heading(heading as usize);
-            if !chosen.iter().any(|leaf| below.contains(&(*leaf as usize))) {
-                let best = below.max_by(|a, b| choice[*a].total_cmp(&choice[*b]).then(b.cmp(a)));
+            let leaves = model.leaves_of_heading(heading as usize);
+            if !chosen.iter().any(|leaf| leaves.contains(&(*leaf as usize))) {
+                let best = leaves.max_by(|a, b| below[*a].total_cmp(&below[*b]).then(b.cmp(a)));
                 chosen.extend(best.map(|leaf| leaf as u32));
             }
         }
         self.order.clear();
-        let named =
-            |leaf: usize| weigh(&self.learnt[leaf], &naming) + weigh(&self.learnt[model.heading_of(leaf)], &naming);
+        let named = |leaf: usize| self.learnt.weigh(leaf, &naming) + self.learnt.weigh(model.heading_of(leaf), &naming);
         self.order.extend(chosen.into_iter().map(|leaf| (named(leaf as usize), leaf)));
         self.order.sort_unstable_by(by_score);
         self.candidates.clear();
@@ -172,12 +170,6 @@ impl Scorer {
         let features = model.row_features(row).iter().map(|packed| u32::from_le_bytes(*packed));
         features.map(|packed| self.query.weight_of(packed & 0xff_ffff) * (packed >> 24) as f32).sum::<f32>() / 255.0
     }
-}
-
-/// What the fields say together, each with its share.
-#[inline]
-pub(super) fn weigh(sums: &[f32; FIELDS], shares: &[f32; FIELDS]) -> f32 {
-    sums[0] * shares[0] + sums[1] * shares[1] + sums[2] * shares[2]
 }
 
 /// The best of many, which are not kept all at once.

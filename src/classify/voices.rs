@@ -8,7 +8,7 @@
 use super::features::FIELDS;
 use super::model::{Model, Section};
 use super::query::Query;
-use super::score::weigh;
+use super::sums::Sums;
 
 /// Dimensions of the vectors of words.
 pub const DIMENSIONS: usize = 64;
@@ -21,7 +21,7 @@ pub const SECOND_STEP: f32 = 1.0 / 1024.0;
 #[derive(Default)]
 pub(crate) struct Voices {
     /// Scores of the second voice by field.
-    pub(crate) second: Vec<[f32; FIELDS]>,
+    pub(crate) second: Sums,
     /// Probabilities of the second voice by the words that name the good.
     pub(crate) of_features: Opinion,
     /// Probabilities of the second voice by name and description together, where there are both.
@@ -73,42 +73,34 @@ impl Opinion {
 }
 
 impl Voices {
-    /// Forgets the text before.
-    pub(crate) fn clear(&mut self, headings: usize) {
-        self.second.clear();
-        self.second.resize(headings, [0.0; FIELDS]);
-    }
-
     /// Settles the opinions on a text whose features have been added up.
     pub(crate) fn settle(&mut self, model: &Model, query: &Query) {
-        let naming = query.naming;
+        let (naming, headings) = (query.naming, model.nodes() - model.leaves());
         self.of_features.clear();
-        self.of_features.shares.extend(self.second.iter().map(|scores| weigh(scores, &naming)));
+        self.second.weigh_all(headings, &naming, &mut self.of_features.shares);
         self.of_features.settle();
         self.of_description.clear();
         if query.is_described() {
-            let shares = query.with_description();
-            self.of_description.shares.extend(self.second.iter().map(|scores| weigh(scores, &shares)));
+            self.second.weigh_all(headings, &query.with_description(), &mut self.of_description.shares);
             self.of_description.settle();
         }
         for (field, opinion) in self.of_field.iter_mut().enumerate() {
             opinion.clear();
             if naming[field] == 0.0 && query.evidence[field] > 0 {
-                opinion.shares.extend(self.second.iter().map(|scores| scores[field]));
+                opinion.shares.extend_from_slice(self.second.of_field(field));
                 opinion.settle();
             }
         }
         self.of_words.clear();
         if let Some(direction) = direction(model, query) {
-            self.hear(model, &direction);
+            self.hear(model, headings, &direction);
             self.of_words.settle();
         }
     }
 
     /// Scores of the third voice: a row of the section for each dimension, and a last one that is added as it is.
-    fn hear(&mut self, model: &Model, direction: &[f32; DIMENSIONS]) {
+    fn hear(&mut self, model: &Model, headings: usize, direction: &[f32; DIMENSIONS]) {
         let weights = model.array::<4>(Section::HeadingVectors);
-        let headings = self.second.len();
         let Some((rows, intercepts)) = weights.split_at_checked(DIMENSIONS * headings) else { return };
         let scores = &mut self.of_words.shares;
         scores.extend(intercepts.iter().map(|bytes| f32::from_le_bytes(*bytes)));
