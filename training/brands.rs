@@ -82,9 +82,8 @@ pub(crate) fn add(corpus: &mut Corpus, directory: &Path) -> Result<()> {
                         }
                     }
                     corpus.brands += 1;
-                    // One word of a store brand is no evidence; several may be goods each ("Gut Bio Milch").
-                    if entry.kind == Kind::Label && !entry.name.contains(' ') {
-                        corpus.vague.push(entry.name.clone());
+                    if entry.kind == Kind::Label {
+                        corpus.own_labels.push(entry.name.clone());
                     }
                     corpus.rows.extend(rows(&entry, &goods, &place));
                 }
@@ -201,8 +200,7 @@ mod tests {
     #[test]
     fn brands_become_rows_beside_goods_and_lines_alone() {
         let directory = tempfile::tempdir().expect("a directory");
-        let text =
-            "# comment\nMilka\tbrand\tboth\t180632:75 190531:25\nGalaxy Tab\tline\ten\t847130:100\nja!\tlabel\tde\t-\n";
+        let text = "# comment\nMilka\tbrand\tboth\t180632:75 190531:25\nGalaxy Tab\tline\ten\t847130:100\nja!\tlabel\tde\t-\nBeste Wahl\tlabel\tde\n";
         fs::write(directory.path().join("food.tsv"), text).expect("written");
         let row = |language, name: &str| Row {
             code: ClassCode::new("180632").expect("digits"),
@@ -216,7 +214,8 @@ mod tests {
         let rows = vec![row(Language::German, "Tafel Schokolade"), row(Language::English, "chocolate bar")];
         let mut corpus = Corpus { rows, ..Corpus::default() };
         add(&mut corpus, directory.path()).expect("read");
-        assert_eq!((&corpus.faults[..], &corpus.vague[..], corpus.brands), (&[][..], &["ja!".to_owned()][..], 3));
+        assert_eq!((&corpus.faults[..], corpus.brands), (&[][..], 4));
+        assert_eq!(corpus.own_labels, ["ja!", "Beste Wahl"]);
         let names: Vec<&str> = corpus.rows[2..].iter().map(|row| row.name.as_str()).collect();
         assert!(names.contains(&"Milka Tafel Schokolade") && names.contains(&"Milka chocolate bar"), "{names:?}");
         assert!(names.contains(&"Galaxy Tab") && names.contains(&"Galaxy Tab pack of 2") && !names.contains(&"Milka"));

@@ -86,6 +86,8 @@ pub(crate) struct Corpus {
     pub(crate) faults: Vec<Fault>,
     /// Words and phrases that are no evidence.
     pub(crate) vague: Vec<String>,
+    /// Shops' own labels, which are left out of texts.
+    pub(crate) own_labels: Vec<String>,
     /// Brands, product lines and store brands among them.
     pub(crate) brands: usize,
 }

@@ -14,13 +14,15 @@ use super::text::{Token, TokenKind, Tokens};
 use super::words::{Language, Role, role};
 use walk::{Walk, quantity_features, stem_language};
 
+mod forms;
 mod kinds;
 mod walk;
 
+pub use forms::MAX_LABEL_WORDS;
 pub use kinds::{FIELDS, Feature, Field, Kind, Place, PlainWord};
 
 /// Version of the features; a model made with another one is refused.
-pub const FEATURE_VERSION: u32 = 5;
+pub const FEATURE_VERSION: u32 = 6;
 
 /// Weight of a word in its own place.
 const WORD: f32 = 1.0;
@@ -62,6 +64,8 @@ pub struct Extractor {
     english: Stemmer,
     tokens: Tokens,
     infos: Vec<Option<WordInfo>>,
+    /// Indices of the content words among the tokens.
+    content: Vec<usize>,
     parts: Vec<Part>,
     joint: String,
     /// Folded words that the lexicon does not know, one after the other.
@@ -77,6 +81,7 @@ impl Default for Extractor {
             english: Stemmer::create(Algorithm::English),
             tokens: Tokens::default(),
             infos: Vec::new(),
+            content: Vec::new(),
             parts: Vec::new(),
             joint: String::new(),
             strange: String::new(),
@@ -153,6 +158,7 @@ impl Extractor {
         self.tokens.read(content);
         self.tokens.list.truncate(MAX_WORDS);
         let Some(language) = self.language(lexicon, key) else { return };
+        self.leave_own_labels_out(lexicon);
         if language == Language::German {
             self.take_basic_forms(lexicon);
         }
@@ -221,24 +227,6 @@ impl Extractor {
             None if (known as f32) < MIN_KNOWN_SHARE * words as f32 => None,
             None => Some(if balance > 0 { Language::German } else { Language::English }),
         }
-    }
-
-    /// Reads unknown and rare plurals and cases as the words that they are of.
-    fn take_basic_forms(&mut self, lexicon: &Lexicon<'_>) {
-        let mut form = std::mem::take(&mut self.joint);
-        for (token, info) in self.tokens.list.iter_mut().zip(&mut self.infos) {
-            if token.kind != TokenKind::Word {
-                continue;
-            }
-            let word = &self.tokens.folded[token.start..token.end];
-            if lexicon.basic_form(word, *info, &mut form) {
-                token.start = self.tokens.folded.len();
-                self.tokens.folded.push_str(&form);
-                token.end = self.tokens.folded.len();
-                *info = lexicon.get(&form);
-            }
-        }
-        self.joint = form;
     }
 
     fn token(&mut self, lexicon: &Lexicon<'_>, at: usize, walk: &mut Walk, features: &mut Vec<Feature>) {

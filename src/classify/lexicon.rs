@@ -83,6 +83,30 @@ const fn start() -> Hash {
     Hash::space(b'L')
 }
 
+/// Words that stand one behind the other, as the lexicon knows shops' own labels.
+#[derive(Clone, Copy, Debug)]
+pub struct Sequence(Hash);
+
+impl Default for Sequence {
+    fn default() -> Self {
+        Sequence(Hash::space(b'S'))
+    }
+}
+
+impl Sequence {
+    /// The sequence with this folded word behind it.
+    #[inline]
+    pub fn and(self, word: &str) -> Sequence {
+        Sequence(self.0.bytes_of(word.as_bytes()).bytes_of(b" "))
+    }
+
+    /// Its key in the table of words.
+    #[inline]
+    pub fn key(self) -> u64 {
+        self.0.finish()
+    }
+}
+
 /// The words of the corpus.
 #[derive(Clone, Copy, Debug)]
 pub struct Lexicon<'a> {
@@ -102,6 +126,12 @@ impl<'a> Lexicon<'a> {
     #[inline]
     pub fn get(&self, word: &str) -> Option<WordInfo> {
         self.table.get(word_key(word)).map(WordInfo::unpack)
+    }
+
+    /// Whether these words are a shop's own label.
+    #[inline]
+    pub fn is_own_label(&self, words: Sequence) -> bool {
+        self.table.get(words.key()).is_some()
     }
 
     /// The parts of a compound, left to right, the last one its head; none when the word does not fall apart.

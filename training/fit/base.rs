@@ -14,26 +14,27 @@ use super::third;
 use super::vocabulary::{self, Vocabulary};
 use super::word_vectors::WordVectors;
 use super::{Sample, SampleKind};
+use crate::corpus::Corpus;
 
 /// Most postings of a feature: those of the heaviest weights.
 const MAX_POSTINGS: usize = 320;
 /// Least weight of a posting and least share in a profile; what has neither is not worth its bytes.
-const MIN_WEIGHT: f32 = 0.5;
-const MIN_SHARE: f32 = 8.0 / 255.0;
+const MIN_WEIGHT: f32 = 0.65;
+const MIN_SHARE: f32 = 10.0 / 255.0;
 /// Most rows of a class that are kept to compare with.
 const MAX_ROWS: usize = 9;
 /// Most bytes of a row's text that are kept to show.
-const MAX_ROW_TEXT: usize = 64;
+const MAX_ROW_TEXT: usize = 48;
 /// One in this many generated rows is learnt by its character n-grams too: they hold the same words again and again.
 const GENERATED_GRAM_SHARE: u64 = 4;
 /// Ids of features have this many bits in a row.
 const ID_BITS: u32 = 24;
 
 /// Builds the bytes of a model from samples.
-pub(crate) fn build(leaves: &[u32], samples: &[&Sample], vague: &[String], info: &ModelInfo) -> Result<Vec<u8>> {
+pub(crate) fn build(leaves: &[u32], samples: &[&Sample], corpus: &Corpus, info: &ModelInfo) -> Result<Vec<u8>> {
     let tree = Tree::new(leaves);
-    let words = vocabulary::words(samples, vague);
-    let lexicon = vocabulary::lexicon(&words);
+    let words = vocabulary::words(samples, &corpus.vague);
+    let lexicon = vocabulary::lexicon(&words, &corpus.own_labels);
     let vocabulary = Vocabulary::choose(samples, &lexicon).context("the lexicon is no table")?;
     ensure!(vocabulary.features.len() < 1 << ID_BITS, "too many features for the form of the rows");
     let silent = Learnt {

@@ -207,7 +207,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let labels = labels::read(&options.labels)?;
     let samples = samples(&corpus.rows, &labels);
-    eprintln!("{} rows, {} labels, {} vague phrases", corpus.rows.len(), labels.len(), corpus.vague.len());
+    eprintln!(
+        "{} rows, {} labels, {} vague phrases, {} own labels",
+        corpus.rows.len(),
+        labels.len(),
+        corpus.vague.len(),
+        corpus.own_labels.len()
+    );
     let codes = leaves(&samples, &labels);
 
     let is_first = |sample: &Sample| sample.bucket != HELD_OUT && !RANKER_BUCKETS.contains(&sample.bucket);
@@ -222,7 +228,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         if let Some(kept) = path.as_ref().filter(|path| path.exists()) {
             return fs::read(kept).with_context(|| kept.display().to_string());
         }
-        let base = base::build(&codes, samples, &corpus.vague, info)?;
+        let base = base::build(&codes, samples, &corpus, info)?;
         path.map_or(Ok(()), |path| write(&path, &base))?;
         Ok(base)
     };
@@ -243,7 +249,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let base = build("last", &trained, &info)?;
     step("calibration");
     let classifier = Classifier::from_bytes(base.clone())?;
-    calibrate::fit(&classifier, &held_out, &corpus.vague, &mut info)?;
+    let nothing: Vec<&String> = corpus.vague.iter().chain(&corpus.own_labels).collect();
+    calibrate::fit(&classifier, &held_out, &nothing, &mut info)?;
     info.rows = trained.len() as u64;
     info.classes = codes.len() as u64;
     info.version = format!("hs2022-{}", &info.corpus[..12]);
@@ -316,7 +323,7 @@ fn checksum(corpus: &Corpus, labels: &[Label]) -> String {
     for label in labels {
         digest.update(format!("{}\t{}\t{}\n", label.code, label.de, label.en));
     }
-    corpus.vague.iter().for_each(|phrase| digest.update(format!("{phrase}\n")));
+    corpus.vague.iter().chain(&corpus.own_labels).for_each(|phrase| digest.update(format!("{phrase}\n")));
     HEXLOWER.encode(&digest.finalize())
 }
 

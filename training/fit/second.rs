@@ -21,7 +21,7 @@ const DAMPING: f32 = 0.05;
 /// Gradients below this are not worth a step.
 const MIN_GRADIENT: f32 = 1e-3;
 /// Weights below this are not kept.
-const MIN_WEIGHT: f32 = 0.6;
+const MIN_WEIGHT: f32 = 0.7;
 
 /// Weights by feature, in compressed rows.
 #[derive(Default)]

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rayon::prelude::*;
-use vat_classification::classify::features::{Extractor, Feature, Kind};
-use vat_classification::classify::lexicon::{Lexicon, WordInfo, word_key};
+use vat_classification::classify::features::{Extractor, Feature, Kind, MAX_LABEL_WORDS};
+use vat_classification::classify::lexicon::{Lexicon, Sequence, WordInfo, word_key};
 use vat_classification::classify::spelling::{self, Likeness};
 use vat_classification::classify::table::{self, Table};
 use vat_classification::classify::words::Language;
@@ -36,9 +36,19 @@ const MIN_RARITY: f32 = 0.1;
 /// Words with what is known of them.
 pub(crate) type Words = BTreeMap<String, WordInfo>;
 
-/// The words as a table for [`Lexicon`].
-pub(crate) fn lexicon(words: &Words) -> Vec<u8> {
-    let entries: Vec<(u64, u32)> = words.iter().map(|(word, info)| (word_key(word), info.pack())).collect();
+/// The words, and shops' own labels, as a table for [`Lexicon`].
+pub(crate) fn lexicon(words: &Words, own_labels: &[String]) -> Vec<u8> {
+    let mut extractor = Extractor::default();
+    let mut entries: BTreeMap<u64, u32> = words.iter().map(|(word, info)| (word_key(word), info.pack())).collect();
+    for label in own_labels {
+        let (mut sequence, mut count) = (Sequence::default(), 0);
+        for word in extractor.content_words(label) {
+            (sequence, count) = (sequence.and(word), count + 1);
+        }
+        if (1..=MAX_LABEL_WORDS).contains(&count) {
+            entries.insert(sequence.key(), WordInfo { vague: true, ..WordInfo::default() }.pack());
+        }
+    }
     table::build(entries.into_iter())
 }
 

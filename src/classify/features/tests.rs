@@ -1,6 +1,6 @@
 //! What a text's features share with those of its other spellings.
 
-use super::super::lexicon::word_key;
+use super::super::lexicon::{Sequence, word_key};
 use super::super::table::{self, Table};
 use super::super::{LanguageText, ProductText};
 use super::*;
@@ -9,9 +9,11 @@ use super::*;
 fn features(language: &str, name: &str) -> Vec<Feature> {
     let german = ["damen", "leder", "jacke", "kueche", "schuhe", "und", "kabel", "waschmaschine", "tasche", "bank"];
     let english = ["shoes", "leather", "jacket", "cable", "bags"];
-    let info = |german| WordInfo { german, english: !german, vague: false, count: 30 };
+    let info = |german| WordInfo { german, english: !german, count: 30, ..WordInfo::default() };
+    let own_label = Sequence::default().and("beste").and("wahl").key();
     let entries: Vec<(u64, u32)> = (german.iter().map(|word| (word_key(word), info(true).pack())))
         .chain(english.iter().map(|word| (word_key(word), info(false).pack())))
+        .chain([(own_label, WordInfo { vague: true, ..WordInfo::default() }.pack())])
         .collect();
     let bytes = table::build(entries.into_iter());
     let lexicon = Lexicon::new(Table::over(&bytes).expect("table"));
@@ -49,6 +51,22 @@ fn inflected_words_of_either_language_share_their_stem() {
 fn a_plural_that_stands_nowhere_is_read_as_its_singular() {
     assert_eq!(keys("de", "Lederbänke"), keys("de", "Lederbank"));
     assert_eq!(keys("de", "Bänken"), keys("de", "Bank"));
+}
+
+#[test]
+fn words_of_an_own_label_are_left_out_where_they_stand_together() {
+    for (name, words) in [
+        ("Beste Wahl Schuhe", 1),
+        ("Schuhe, beste Wahl", 1),
+        ("Beste Wahl Leder Schuhe", 2),
+        ("Beste Schuhe Wahl", 3),
+        ("Wahl beste", 2),
+        ("Beste Wahl", 0),
+    ] {
+        let found = features("de", name).iter().filter(|feature| feature.kind == Kind::Word).count();
+        assert_eq!(found, words, "{name}");
+    }
+    assert_eq!(keys("de", "Beste Wahl Schuhe"), keys("de", "Schuhe"));
 }
 
 #[test]
