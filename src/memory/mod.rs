@@ -133,7 +133,7 @@ impl Snapshot {
         for (index, part) in (0..).zip(&self.parts) {
             let most = (MAX_LOOKED_AT * part.segment.len() / all.max(1)).max(MIN_LOOKED_AT);
             part.segment.sharing(words, most, |at, shared| {
-                if part.holds(at) && part.segment.known(at).fact.taxonomy == taxonomy {
+                if part.segment.taxonomy(at) == taxonomy && part.holds(at) {
                     found.push((shared, index, at as u32));
                 }
             });

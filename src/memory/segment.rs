@@ -16,7 +16,6 @@ pub(super) struct Fact {
     pub(super) class: ProductClass,
     pub(super) opinion: Opinion,
     pub(super) side: Side,
-    pub(super) taxonomy: Taxonomy,
     pub(super) against: bool,
 }
 
@@ -24,6 +23,7 @@ pub(super) struct Fact {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known<'a> {
     pub(super) fact: &'a Fact,
+    taxonomy: Taxonomy,
     hashes: &'a [u32],
     weights: &'a [u8],
 }
@@ -44,6 +44,8 @@ impl<'a> Known<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Segment {
     facts: Vec<Fact>,
+    /// Taxonomies of the decisions: apart, since a lookup asks for thousands of them and for few of the facts.
+    taxonomies: Vec<Taxonomy>,
     /// For each decision where its words end.
     ends: Vec<u32>,
     hashes: Vec<u32>,
@@ -64,18 +66,19 @@ impl Segment {
     pub(super) fn new<'a>(older: impl Iterator<Item = Known<'a>>, new: &[Decision]) -> Segment {
         let mut segment = Segment::default();
         for known in older {
-            segment.push(*known.fact, known.hashes.iter().copied().zip(known.weights.iter().copied()));
+            segment.push(*known.fact, known.taxonomy, known.hashes.iter().copied().zip(known.weights.iter().copied()));
         }
         for decision in new {
             let Decision { assignment, class, opinion, side, taxonomy, against, ref words } = *decision;
-            segment.push(Fact { assignment, class, opinion, side, taxonomy, against }, words.iter().copied());
+            segment.push(Fact { assignment, class, opinion, side, against }, taxonomy, words.iter().copied());
         }
         segment.index();
         segment
     }
 
-    fn push(&mut self, fact: Fact, words: impl Iterator<Item = (u32, u8)>) {
+    fn push(&mut self, fact: Fact, taxonomy: Taxonomy, words: impl Iterator<Item = (u32, u8)>) {
         self.facts.push(fact);
+        self.taxonomies.push(taxonomy);
         for (hash, weight) in words {
             self.hashes.push(hash);
             self.weights.push(weight);
@@ -97,6 +100,7 @@ impl Segment {
         }
         self.entries = pairs.into_iter().map(|(_, at)| at).collect();
         self.facts.shrink_to_fit();
+        self.taxonomies.shrink_to_fit();
         self.ends.shrink_to_fit();
         self.hashes.shrink_to_fit();
         self.weights.shrink_to_fit();
@@ -111,6 +115,7 @@ impl Segment {
     /// Bytes that the segment takes.
     pub(super) fn bytes(&self) -> usize {
         self.facts.capacity() * size_of::<Fact>()
+            + self.taxonomies.capacity() * size_of::<Taxonomy>()
             + (self.ends.capacity() + self.hashes.capacity() + self.entries.capacity()) * size_of::<u32>()
             + self.weights.capacity()
             + self.words.capacity() * size_of::<(u32, u32)>()
@@ -119,7 +124,13 @@ impl Segment {
     /// A decision by its place.
     pub(super) fn known(&self, at: usize) -> Known<'_> {
         let range = self.range(at);
-        Known { fact: &self.facts[at], hashes: &self.hashes[range.clone()], weights: &self.weights[range] }
+        let (fact, taxonomy) = (&self.facts[at], self.taxonomies[at]);
+        Known { fact, taxonomy, hashes: &self.hashes[range.clone()], weights: &self.weights[range] }
+    }
+
+    /// The taxonomy of a decision by its place.
+    pub(super) fn taxonomy(&self, at: usize) -> Taxonomy {
+        self.taxonomies[at]
     }
 
     fn range(&self, at: usize) -> std::ops::Range<usize> {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::numbers::{self, Token};
-use super::table::CHILDREN_WORDS;
+use super::table::{CHILDREN_WORDS, SHOES_OF_CHILDREN};
 use crate::domain::{Details, languages};
 
 /// Names of merchant attributes that answer what a rate says is missing: `age` in years, `alcohol` in per cent by volume,
@@ -133,7 +133,8 @@ impl Facts {
 
     /// The same for shoes, whose sizes are others.
     pub(super) fn ages_of_shoes(&self) -> Option<(f64, f64)> {
-        self.ages().or_else(|| self.names.iter().flat_map(|text| numbers::shoes(text)).next())
+        let children = self.says(SHOES_OF_CHILDREN);
+        self.ages().or_else(|| self.names.iter().flat_map(|text| numbers::shoes(text, children)).next())
     }
 
     /// Per cent by volume.

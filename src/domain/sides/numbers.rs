@@ -24,6 +24,10 @@ const SIZES: [(&[f64], f64, f64); 3] = [
 const SMALL_SIZES: [f64; 6] = [50.0, 56.0, 62.0, 68.0, 98.0, 110.0];
 /// Sizes of shoes that only children under 11 wear, by the European count.
 const SMALL_SHOES: std::ops::RangeInclusive<f64> = 16.0..=33.0;
+/// Sizes of shoes for children, by the European and the British count, with the lower rate wherever there is one: for
+/// the British tax girls' court shoes end at 3, which is 35 1/2; above, heel and sex decide (Notice 714, 4.3).
+const CHILDREN_SHOES: std::ops::RangeInclusive<f64> = 16.0..=35.5;
+const BRITISH_CHILDREN_SHOES: std::ops::RangeInclusive<f64> = 0.0..=3.0;
 /// Tokens between `Saftgehalt` and its number, at most.
 const MAX_DISTANCE: usize = 3;
 /// Years beyond which a number is no age of a child or of a wearer's size.
@@ -216,17 +220,25 @@ fn marks_size(lead: &str) -> bool {
     matches!(lead, "gr" | "größe" | "grösse" | "groesse" | "size" | "sizes" | "größen")
 }
 
-/// Sizes of shoes that only children under 11 wear, as years of their wearers: `Gr. 28`, `EU 30`, `Größe 24-29`.
-pub(super) fn shoes(text: &[Token]) -> Vec<(f64, f64)> {
+/// Sizes of shoes that only children under 11 wear, as years of their wearers: `Gr. 28`, `EU 30`, `Größe 24-29`; with
+/// `children`, where the product speaks of them, those of their shoes: `Gr. 35`, `UK 2`.
+pub(super) fn shoes(text: &[Token], children: bool) -> Vec<(f64, f64)> {
     let at = |index: usize| {
-        let first = number(text.get(index)).filter(|size| SMALL_SHOES.contains(size))?;
+        let first = number(text.get(index))?;
         let ranged = matches!(text.get(index + 1), Some(Sign('-' | '–' | '/')));
         let last = if ranged { number(text.get(index + 2)) } else { None };
         let unit = word(text.get(index + if last.is_some() { 3 } else { 1 }));
         let lead = lead(text, index);
         let european = (marks_size(lead) || lead == "eu") && !matches!(unit, "cm" | "mm" | "uk" | "us");
-        let small = last.is_none_or(|last| first < last && SMALL_SHOES.contains(&last));
-        (european && small).then_some((0.0, super::MAX_YOUNG_YEARS))
+        let british = lead == "uk" || (marks_size(lead) && unit == "uk");
+        let sizes = match (european, british, children) {
+            (true, _, false) => SMALL_SHOES,
+            (true, _, true) => CHILDREN_SHOES,
+            (false, true, true) => BRITISH_CHILDREN_SHOES,
+            _ => return None,
+        };
+        let small = sizes.contains(&first) && last.is_none_or(|last| first < last && sizes.contains(&last));
+        small.then_some((0.0, super::MAX_YOUNG_YEARS))
     };
     (0..text.len()).filter_map(at).collect()
 }

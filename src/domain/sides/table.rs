@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-/// Chapters of clothes, shoes and hats, and clothes of leather and plastics.
-pub(super) const CLOTHES: &[&str] = &["61", "62", "64", "65", "4203", "392620"];
+/// Chapters of clothes, shoes and hats, clothes of leather, plastics and artificial fur, and worn clothes.
+pub(super) const CLOTHES: &[&str] = &["61", "62", "64", "65", "4203", "392620", "430400", "6309"];
 
 /// Words that settle a side, for goods of certain codes.
 pub(super) struct Words {
@@ -81,6 +81,27 @@ pub(super) const CHILDREN_WORDS: &[&str] = &[
     "boys",
     "toddler*",
     "infant*",
+];
+
+/// Words that say that shoes are for children; `babyblau` and `kinderleicht` do not.
+pub(super) const SHOES_OF_CHILDREN: &[&str] = &[
+    "kinder",
+    "kinderschuh*",
+    "kinderhalbschuh*",
+    "kindersandale*",
+    "kinderstiefel*",
+    "kindersneaker*",
+    "kinderturnschuh*",
+    "kinderhausschuh*",
+    "mädchen",
+    "mädchenschuh*",
+    "jungen",
+    "jungenschuh*",
+    "kids",
+    "childrens",
+    "children",
+    "girls",
+    "boys",
 ];
 
 /// Words that leave open whether clothes are for adults, beside words that say so.
