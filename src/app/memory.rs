@@ -13,9 +13,9 @@ const GROWTH_BYTES: usize = 24 << 20;
 const PAGE_BYTES: usize = 4_096;
 
 /// Runs until the service stops. The allocator keeps what was freed for the next time; after a burst that is most of
-/// what the process holds, and the next burst may never come.
+/// what the process holds, and the next burst may never come. The start is the first one.
 pub(super) async fn give_back(shutdown: CancellationToken) {
-    let mut lowest = resident().unwrap_or_default();
+    let mut lowest = 0;
     while shutdown.run_until_cancelled(tokio::time::sleep(ROUND)).await.is_some() {
         let Some(held) = resident() else { return };
         if held < lowest + GROWTH_BYTES {

@@ -9,9 +9,11 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
 use axum::Router;
+use axum::body::Bytes;
 use axum::http::Method;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
 use axum::routing::get;
-use serde_json::Value;
 use utoipa::OpenApi;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
@@ -101,17 +103,21 @@ const INTRODUCTION: &str = include_str!("openapi/introduction.md");
 /// The groups of operations, in the order in which they are used.
 const TAGS: &str = include_str!("openapi/tags.json");
 
+/// Where the document is.
+const DOCUMENT: &str = "/openapi.json";
+
 /// The pages and the document.
 pub(super) fn pages() -> Router<AppState> {
-    let swagger = SwaggerUi::new("/docs").external_url_unchecked("/openapi.json", written().clone());
-    let swagger = swagger.config(Config::default().persist_authorization(true).try_it_out_enabled(true));
-    Router::from(swagger).route("/docs/filter-criteria", get(query_page::page))
+    let config = Config::new([DOCUMENT]).persist_authorization(true).try_it_out_enabled(true);
+    let swagger = Router::from(SwaggerUi::new("/docs").config(config));
+    swagger.route(DOCUMENT, get(written)).route("/docs/filter-criteria", get(query_page::page))
 }
 
 /// The document as clients read it: with examples, headers and webhooks.
-fn written() -> &'static Value {
-    static WRITTEN: OnceLock<Value> = OnceLock::new();
-    WRITTEN.get_or_init(|| {
+async fn written() -> impl IntoResponse {
+    // Only what is sent is kept: as a tree the document takes ten times the memory.
+    static WRITTEN: OnceLock<Bytes> = OnceLock::new();
+    let written = WRITTEN.get_or_init(|| {
         let mut written = serde_json::to_value(document()).unwrap_or_default();
         written["info"]["description"] = INTRODUCTION.into();
         // The texts are part of the program.
@@ -120,48 +126,46 @@ fn written() -> &'static Value {
         examples::place(&mut written);
         examples::place_headers(&mut written);
         examples::place_webhooks(&mut written);
-        written
-    })
+        written.to_string().into()
+    });
+    ([(CONTENT_TYPE, "application/json")], written.clone())
 }
 
 /// The whole document, as the handlers say it.
-pub(super) fn document() -> &'static Document {
-    static DOCUMENT: OnceLock<Document> = OnceLock::new();
-    DOCUMENT.get_or_init(|| {
-        let mut api = Api::openapi();
-        inputs::narrow(&mut api);
-        add_local_products(&mut api);
-        for item in api.paths.paths.values_mut() {
-            for (method, operation) in operations(item) {
-                let known = in_query(operation);
-                let responses = &mut operation.responses.responses;
-                if method != "GET" {
-                    operation.parameters.get_or_insert_default().push(idempotency_key());
-                    errors::of_keys().into_iter().for_each(|told| errors::add(responses, told));
-                }
-                errors::add(responses, ("a parameter that there is not", unknown_parameter("nonsense", &known)));
-                operation.security = Some(vec![SecurityRequirement::new(TOKEN, Vec::<String>::new())]);
+pub(super) fn document() -> Document {
+    let mut api = Api::openapi();
+    inputs::narrow(&mut api);
+    add_local_products(&mut api);
+    for item in api.paths.paths.values_mut() {
+        for (method, operation) in operations(item) {
+            let known = in_query(operation);
+            let responses = &mut operation.responses.responses;
+            if method != "GET" {
+                operation.parameters.get_or_insert_default().push(idempotency_key());
+                errors::of_keys().into_iter().for_each(|told| errors::add(responses, told));
             }
+            errors::add(responses, ("a parameter that there is not", unknown_parameter("nonsense", &known)));
+            operation.security = Some(vec![SecurityRequirement::new(TOKEN, Vec::<String>::new())]);
         }
-        let under_base = std::mem::take(&mut api.paths.paths);
-        api.paths.paths.extend(under_base.into_iter().map(|(path, item)| (format!("{BASE_PATH}{path}"), item)));
-        let mut root = Operations::openapi();
-        for (path, item) in &mut root.paths.paths {
-            for (_, operation) in operations(item) {
-                operation.responses.responses.extend(errors::without_token(path.contains("ready")));
-            }
+    }
+    let under_base = std::mem::take(&mut api.paths.paths);
+    api.paths.paths.extend(under_base.into_iter().map(|(path, item)| (format!("{BASE_PATH}{path}"), item)));
+    let mut root = Operations::openapi();
+    for (path, item) in &mut root.paths.paths {
+        for (_, operation) in operations(item) {
+            operation.responses.responses.extend(errors::without_token(path.contains("ready")));
         }
-        api.merge(root);
-        for (path, item) in &mut api.paths.paths {
-            operations(item)
-                .into_iter()
-                .for_each(|(_, operation)| errors::name_path(&mut operation.responses.responses, path));
-        }
-        let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
-        let components = api.components.get_or_insert_default();
-        components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer));
-        api
-    })
+    }
+    api.merge(root);
+    for (path, item) in &mut api.paths.paths {
+        operations(item)
+            .into_iter()
+            .for_each(|(_, operation)| errors::name_path(&mut operation.responses.responses, path));
+    }
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    let components = api.components.get_or_insert_default();
+    components.add_security_scheme(TOKEN, SecurityScheme::Http(bearer));
+    api
 }
 
 /// The names of the query parameters that an operation takes.
@@ -175,7 +179,7 @@ fn in_query(operation: &Operation) -> Vec<String> {
 /// has no such operation. HEAD is answered as GET is.
 pub(super) fn query_parameters(method: &Method, route: &str) -> Option<&'static [String]> {
     static KNOWN: LazyLock<HashMap<String, HashMap<&'static str, Vec<String>>>> = LazyLock::new(|| {
-        let mut document = document().clone();
+        let mut document = document();
         let of_path = |(path, item): (&String, &mut PathItem)| {
             let by_method = operations(item).into_iter().map(|(method, operation)| (method, in_query(operation)));
             (path.clone(), by_method.collect())
