@@ -5,10 +5,6 @@ use super::model::Model;
 use super::score::{Detail, MAX_CANDIDATES, Scorer};
 use super::voices::{Opinion, exponential};
 
-/// Dense features of a candidate.
-pub(crate) const CANDIDATE_FEATURES: usize = 43;
-/// Features of a text.
-pub(crate) const TEXT_FEATURES: usize = 28;
 /// Features that are the logarithm of the second and of the third voice's probability of a candidate's heading.
 pub const OPINIONS: [usize; 2] = [25, 28];
 /// Nearest rows below this similarity say nothing.
@@ -58,8 +54,9 @@ struct Seen {
 const REST: [(Field, f32); 2] = [(Field::Tag, TAG_FLOOR), (Field::Description, DESCRIPTION_FLOOR)];
 
 impl Scorer {
-    /// Fills the dense features of the candidates and those of the text.
+    /// Finds the candidates of the query that was read, and fills their dense features and those of the text.
     pub(super) fn describe(&mut self, model: &Model) {
+        self.score(model);
         let Some(best_score) = self.candidates.first().map(|best| best.score) else { return };
         let total: f32 = self.candidates.iter().map(|candidate| exponential(candidate.score - best_score)).sum();
         let with_description = self.query.with_description();

@@ -24,11 +24,10 @@ use std::path::Path;
 use crate::domain::{ClassCode, Precision};
 pub use dense::OPINIONS;
 use features::{Kind, pieces};
-use model::Model;
 pub use model::{Balance, Limits, ModelError, ModelInfo};
+use model::{DIMENSIONS, Model};
 pub use rank::probabilities;
 use score::Scorer;
-use voices::DIMENSIONS;
 
 /// What a product says of itself in one language.
 #[derive(Clone, Copy, Debug, Default)]
@@ -205,7 +204,7 @@ impl Classifier {
             if !scorer.query.read(&self.model, text) {
                 return None;
             }
-            scorer.score(&self.model);
+            scorer.describe(&self.model);
             Some(then(scorer))
         })
     }

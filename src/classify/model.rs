@@ -16,7 +16,6 @@ use super::features::FEATURE_VERSION;
 use super::lexicon::Lexicon;
 use super::table::Table;
 use super::text::TEXT_VERSION;
-use super::voices::{DIMENSIONS, WORD_VECTOR};
 use crate::domain::ClassCode;
 
 mod error;
@@ -27,6 +26,12 @@ pub use info::{Balance, Limits, ModelInfo, Ranker};
 
 /// Version of the layout of the file.
 pub const FORMAT_VERSION: u32 = 3;
+
+/// Dimensions of the vectors of words.
+pub const DIMENSIONS: usize = 64;
+
+/// Bytes of a word's vector: its scale, then a signed byte for each dimension.
+pub const WORD_VECTOR: usize = 4 + DIMENSIONS;
 
 /// Bytes of a model file, at most.
 const MAX_FILE_BYTES: u64 = 512 << 20;

@@ -36,7 +36,7 @@ impl Classifier {
             if !is_evidence {
                 return (Ranking::default(), words);
             }
-            scorer.score(&self.model);
+            scorer.describe(&self.model);
             (rank::ranking(&self.model, scorer), words)
         })
     }

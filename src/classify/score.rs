@@ -1,6 +1,5 @@
 //! Candidates of a text: the leaves with the highest learnt scores, and the best ones of the second voice's headings.
 
-use super::dense::{CANDIDATE_FEATURES, TEXT_FEATURES};
 use super::features::FIELDS;
 use super::model::Model;
 use super::query::Query;
@@ -13,6 +12,10 @@ const MAX_BY_SCORE: usize = 24;
 const MAX_BY_VOICE: usize = 6;
 /// Most candidates.
 pub(super) const MAX_CANDIDATES: usize = MAX_BY_SCORE + MAX_BY_VOICE;
+/// Dense features of a candidate.
+const CANDIDATE_FEATURES: usize = 43;
+/// Features of a text.
+const TEXT_FEATURES: usize = 28;
 /// Weight of name, tags and description in choosing candidates, where a name says anything.
 const CHOICE: [f32; FIELDS] = [1.0, 0.35, 0.5];
 
@@ -56,14 +59,13 @@ pub(crate) struct Scorer {
 }
 
 impl Scorer {
-    /// Finds the candidates of the query that was read, best first by learnt score, with their dense features.
-    pub(crate) fn score(&mut self, model: &Model) {
+    /// Finds the candidates of the query that was read, best first by learnt score.
+    pub(super) fn score(&mut self, model: &Model) {
         self.accumulate(model);
         self.voices.settle(model, &self.query);
         self.select(model);
         self.detail(model);
         self.query.index();
-        self.describe(model);
     }
 
     fn accumulate(&mut self, model: &Model) {

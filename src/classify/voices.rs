@@ -10,10 +10,8 @@ use super::model::{Model, Section};
 use super::query::Query;
 use super::sums::Sums;
 
-/// Dimensions of the vectors of words.
-pub const DIMENSIONS: usize = 64;
-/// Bytes of a word's vector in the model file: its scale, then a signed byte for each dimension.
-pub const WORD_VECTOR: usize = 4 + DIMENSIONS;
+pub use super::model::{DIMENSIONS, WORD_VECTOR};
+
 /// Weight of one step of a weight of the second voice.
 pub const SECOND_STEP: f32 = 1.0 / 1024.0;
 

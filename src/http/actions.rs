@@ -14,7 +14,8 @@ use crate::domain::assignment::{Action, JudgedClass, MIN_CLASS_DIGITS, Status};
 use crate::domain::forms::TaxonomyName;
 use crate::domain::product_class::MalformedProductClass;
 use crate::domain::{Fault, ProductClass, ShopId, Taxonomy};
-use crate::http::assignments::ClassFields;
+use crate::http::allowed::MAX_COMMENT_CHARACTERS;
+use crate::http::assignment_answers::ClassFields;
 use crate::http::body::{JsonBody, bad, typed};
 use crate::http::described::errors::{BODY, EDIT, Errors, PRODUCT, QUOTA, STALE, STATE, TAXONOMY, WRONG_CLASS};
 use crate::http::described::kinds::{ActionName, AssignedClass, CommentText, ConflictRule, StatusName};
@@ -28,9 +29,6 @@ use crate::store::assignments::{ActionItem, ActionRequest, AssignmentRecord, OnC
 
 /// Most products of one action, and of one request to queue again.
 const MAX_PRODUCTS_PER_ACTION: usize = 1_000;
-
-/// Most characters of a comment.
-pub(super) const MAX_COMMENT_CHARACTERS: usize = 1_000;
 
 /// To which products an action applies.
 #[derive(Deserialize, ToSchema)]

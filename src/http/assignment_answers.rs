@@ -12,7 +12,7 @@ use crate::domain::forms::TaxonomyName;
 use crate::domain::product::{CustomsCodes, LanguageAttributes};
 use crate::domain::vat::CountryVat;
 use crate::domain::{Details, ProductClass, Taxonomy};
-use crate::http::classifications::{CandidateAnswer, CandidateList, CodeReason, ModelAnswer};
+use crate::http::candidates::{CandidateAnswer, CandidateList, CodeReason, ModelAnswer, rounded};
 use crate::http::described::kinds::{AutoStateName, EventName, StatusName, StrategyName};
 use crate::http::products::instant;
 use crate::store::assignments::{AssignmentRecord, Event};
@@ -308,9 +308,4 @@ impl ReviewedProductAnswer {
             picture: picture.map(|url| PictureLink { url }),
         }
     }
-}
-
-/// A confidence as answers write it: four decimals say more than any calibration holds.
-pub(super) fn rounded(confidence: f32) -> f64 {
-    (f64::from(confidence) * 1e4).round() / 1e4
 }

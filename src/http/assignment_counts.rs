@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::domain::forms::TaxonomyName;
+use crate::http::allowed::{GROUPED_BY, MAX_GROUPED_BY};
 use crate::http::assignment_filter::{FilterParameters, SentFilter};
 use crate::http::described::errors::{Errors, SEARCH, TAXONOMY, WRONG_FILTER};
 use crate::http::described::kinds::{GroupList, StatusList};
@@ -15,22 +16,6 @@ use crate::http::state::AppState;
 use crate::http::taxonomies::taxonomy;
 use crate::store::accounts::Caller;
 use crate::store::assignments::{CONFIDENCE_BANDS, CountBy, Group};
-
-/// Most values by which one answer is grouped.
-pub(super) const MAX_GROUPED_BY: usize = 2;
-
-/// What assignments can be grouped by, by name.
-pub(super) const GROUPED_BY: [(&str, CountBy); 9] = [
-    ("assignmentStatus", CountBy::Status),
-    ("strategy", CountBy::Strategy),
-    ("autoAssignment", CountBy::AutoAssignment),
-    ("reviewNeeded", CountBy::ReviewNeeded),
-    ("chapter", CountBy::Chapter),
-    ("heading", CountBy::Heading),
-    ("label", CountBy::Label),
-    ("confidenceBand", CountBy::ConfidenceBand),
-    ("day", CountBy::Day),
-];
 
 /// Counts, in the order of the values.
 #[derive(Serialize, ToSchema)]

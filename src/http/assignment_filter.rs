@@ -12,6 +12,7 @@ use crate::domain::assignment::{Status, Strategy};
 use crate::domain::filter::Criteria;
 use crate::domain::forms::ShopNumber;
 use crate::domain::product_class::ClassCode;
+use crate::http::allowed::{ALL_STATUSES, AUTO_STATES};
 use crate::http::body::bad;
 use crate::http::described::kinds::{AutoStateList, CodePrefix, Confidence, DayOrInstant, StrategyList, TextList};
 use crate::http::error::ApiError;
@@ -22,10 +23,6 @@ use crate::store::accounts::Caller;
 use crate::store::assignments::AssignmentFilter;
 use crate::store::pages::Position;
 
-/// Selects every status.
-pub(super) const ALL_STATUSES: &str = "ALL";
-/// The states of auto-assignment.
-pub(super) const AUTO_STATES: [&str; 3] = ["PENDING", "DONE", "ABORTED"];
 /// The parameters that make up a filter.
 pub(super) const FILTER_FIELDS: [&str; 13] = [
     "assignmentStatus",

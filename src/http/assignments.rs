@@ -14,11 +14,12 @@ use crate::decision::Basis;
 use crate::domain::forms::TaxonomyName;
 use crate::domain::{Details, Fault, ProductClass, ShopId, Taxonomy};
 use crate::http::admission::{Tab, Work};
+use crate::http::allowed::ORDERS;
 use crate::http::assignment_answers::{
     AssignmentAnswer, AssignmentFields, ListedAssignment, RateOfCountries, ReviewedProductAnswer,
 };
 use crate::http::assignment_filter::{FilterParameters, SentFilter};
-use crate::http::classifications::{CandidateList, candidate_list};
+use crate::http::candidates::{CandidateList, candidate_list};
 use crate::http::described::errors::{ASSIGNMENT, Errors, SEARCH, TAXONOMY, WRONG_FILTER};
 use crate::http::described::kinds::{EmbedList, OrderName, PageSize, StatusList};
 use crate::http::error::ApiError;
@@ -30,8 +31,6 @@ use crate::store::accounts::Caller;
 use crate::store::assignments::{AssignmentKey, AssignmentOrder, AssignmentRecord, ListRequest};
 use crate::store::pages::Position;
 
-pub(super) use crate::http::assignment_answers::{ClassFields, rounded};
-
 /// Candidates shown with an assignment.
 const CANDIDATES_SHOWN: usize = 5;
 /// Most assignments of a page with candidates, each of which is computed.
@@ -42,18 +41,6 @@ const RANKED_IN_A_TURN: usize = 5;
 const TURNS_AT_ONCE: usize = 2;
 /// Products that are read at once for a page: whole, so that few lie in memory together.
 const PRODUCTS_AT_ONCE: usize = 50;
-
-/// Orders by their names.
-pub(super) const ORDERS: [(&str, AssignmentOrder); 5] = [
-    ("confidence", AssignmentOrder::Confidence),
-    ("-confidence", AssignmentOrder::ConfidenceDown),
-    ("updatedAt", AssignmentOrder::Updated),
-    ("-updatedAt", AssignmentOrder::UpdatedDown),
-    ("impact", AssignmentOrder::Impact),
-];
-
-/// What answers embed, by name.
-pub(super) const EMBEDDED: [&str; 4] = ["EVENTS", "PRODUCT", "CANDIDATES", "VAT_RATES"];
 
 fn order(params: &Params) -> Result<AssignmentOrder, ApiError> {
     let Some(name) = params.one("sort")? else { return Ok(AssignmentOrder::Product) };

@@ -1,7 +1,5 @@
 //! The feed of changes, and what of the plan is used.
 
-mod waiting;
-
 use std::time::{Duration, Instant};
 
 use axum::Json;
@@ -19,8 +17,6 @@ use crate::http::params::Params;
 use crate::http::state::AppState;
 use crate::store::accounts::Caller;
 use crate::store::changes::{Changes, Selection};
-
-pub use waiting::Waiting;
 
 /// Longest time for which an answer is held, in seconds.
 const MAX_WAIT_SECONDS: i64 = 30;

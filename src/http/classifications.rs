@@ -1,4 +1,4 @@
-//! Classifying without storing, and the list of candidates that answers show.
+//! Classifying without storing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,23 +9,21 @@ use axum::extract::State;
 use chrono::Utc;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use uuid::Uuid;
 
-use crate::classify::Evidence;
-use crate::decision::{Basis, Candidate, Engine, Explained};
+use crate::decision::{Basis, Engine};
 use crate::domain::forms::{LanguageKey, TaxonomyName};
-use crate::domain::nomenclature::Labels;
 use crate::domain::product::{CustomsCodes, Details, LanguageAttributes, Product};
 use crate::domain::validation::{self, Declarations};
-use crate::domain::{ClassCode, Fault, Precision, ShopId, Taxonomy};
+use crate::domain::{Fault, Precision, ShopId, Taxonomy};
 use crate::http::admission::Tab;
-use crate::http::assignments::{ClassFields, rounded};
+use crate::http::allowed::DEPTHS;
+use crate::http::assignment_answers::ClassFields;
 use crate::http::body::{JsonBody, typed};
+use crate::http::candidates::{CandidateAnswer, ModelAnswer, candidate_answers, model, rounded};
 use crate::http::described::errors::{BODY, Errors, QUOTA, WRONG};
-use crate::http::described::kinds::{DEPTHS, Depth, PrecisionShare, StatusName, StrategyName};
+use crate::http::described::kinds::{Depth, PrecisionShare, StatusName, StrategyName};
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
-use crate::memory::Recalled;
 use crate::store::{StoreError, accounts::Caller};
 
 /// Most items of a request.
@@ -82,15 +80,6 @@ pub(super) struct ClassificationAnswer {
     model: ModelAnswer,
 }
 
-/// The model that answered.
-#[derive(Serialize, ToSchema)]
-pub(super) struct ModelAnswer {
-    /// Its version.
-    version: String,
-    /// The checksum of the corpus that it was trained on.
-    corpus: String,
-}
-
 /// What was found of an item.
 #[derive(Serialize, ToSchema)]
 pub(super) struct ClassifiedItem {
@@ -116,177 +105,6 @@ pub(super) struct DecisionAnswer {
     /// 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     confidence: Option<f64>,
-}
-
-/// A class that comes into question.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CandidateAnswer {
-    /// Its code.
-    product_class_code: String,
-    /// 0 to 1.
-    confidence: f64,
-    /// What it is called.
-    labels: LabelsAnswer,
-    /// Classes from the chapter down to it, where an assignment shows them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    path: Vec<PathStep>,
-    /// The decision of a person on a product that is alike; then the words, or the customs code, that spoke for it,
-    /// the strongest first.
-    evidence: Vec<EvidenceAnswer>,
-    /// Texts under it that the model was trained on and that resemble the product, where an assignment shows them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    similar: Vec<SimilarAnswer>,
-}
-
-/// A text that the model was trained on.
-#[derive(Serialize, ToSchema)]
-pub(super) struct SimilarAnswer {
-    text: String,
-    /// 0 to 1.
-    similarity: f64,
-}
-
-/// A name in both languages.
-#[derive(Serialize, ToSchema)]
-pub(super) struct LabelsAnswer {
-    /// German.
-    pub(super) de: String,
-    /// English.
-    pub(super) en: String,
-}
-
-/// A class above another.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct PathStep {
-    pub(super) product_class_code: String,
-    pub(super) labels: LabelsAnswer,
-}
-
-/// What spoke for a class: a word with its weight, or a person's decision with its similarity.
-#[derive(Default, Serialize, ToSchema)]
-pub(super) struct EvidenceAnswer {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    word: Option<String>,
-    /// How much; the greater the more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    weight: Option<f64>,
-    /// The assignment of a product that is alike, for which a person decided on this class.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    decision: Option<Uuid>,
-    /// How alike that product is, 0 to 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    similarity: Option<f64>,
-}
-
-/// Candidates with the model that ranked them.
-pub(super) struct CandidateList {
-    /// The best classes, the best first.
-    pub(super) candidates: Vec<CandidateAnswer>,
-    /// The model that ranked them.
-    pub(super) model: ModelAnswer,
-    /// How the customs codes were read, where there are any.
-    pub(super) customs_code_reason: Option<CodeReason>,
-}
-
-/// How customs codes were read.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CodeReason {
-    /// The field that decided.
-    field: String,
-    /// The class it led to.
-    product_class_code: String,
-    /// How it led there.
-    reason: &'static str,
-    /// Fields that speak for other classes.
-    conflicts: Vec<CodeConflict>,
-}
-
-/// A code that speaks for another class.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct CodeConflict {
-    field: String,
-    product_class_code: String,
-}
-
-fn model(engine: &Engine) -> ModelAnswer {
-    let info = engine.model();
-    ModelAnswer { version: info.version, corpus: info.corpus }
-}
-
-/// The path of labels down to a class; its last step is the class itself, or the nearest that has a label.
-pub(super) fn path(engine: &Engine, taxonomy: Taxonomy, code: ClassCode) -> Vec<PathStep> {
-    let reference = engine.reference();
-    let steps = reference.nomenclature(taxonomy).path(code).into_iter();
-    let step = |(code, labels): (ClassCode, Labels<'_>)| PathStep {
-        product_class_code: code.to_string(),
-        labels: LabelsAnswer { de: labels.de.to_owned(), en: labels.en.to_owned() },
-    };
-    steps.map(step).collect()
-}
-
-fn similar(engine: &Engine, details: &Details, code: ClassCode) -> Vec<SimilarAnswer> {
-    let rows = engine.similar(details, code).into_iter();
-    rows.map(|row| SimilarAnswer { text: row.text, similarity: rounded(row.similarity) }).collect()
-}
-
-/// The candidates; for the product of an assignment with the path of each and the texts that resemble it.
-fn candidate_answers(
-    engine: &Engine,
-    taxonomy: Taxonomy,
-    explained: &Explained,
-    product: Option<&Details>,
-) -> Vec<CandidateAnswer> {
-    let word = |evidence: &Evidence| EvidenceAnswer {
-        word: Some(evidence.word.clone()),
-        weight: Some(rounded(evidence.weight)),
-        ..EvidenceAnswer::default()
-    };
-    let taught = |recalled: Recalled| EvidenceAnswer {
-        decision: Some(recalled.decision),
-        similarity: Some(rounded(recalled.similarity)),
-        ..EvidenceAnswer::default()
-    };
-    let answer = |candidate: &Candidate| {
-        let path = path(engine, taxonomy, candidate.code);
-        let (de, en) = path.last().map(|step| (step.labels.de.clone(), step.labels.en.clone())).unwrap_or_default();
-        CandidateAnswer {
-            product_class_code: candidate.code.to_string(),
-            confidence: rounded(candidate.confidence),
-            labels: LabelsAnswer { de, en },
-            path: if product.is_some() { path } else { Vec::new() },
-            evidence: candidate.taught.map(taught).into_iter().chain(candidate.evidence.iter().map(word)).collect(),
-            similar: product.map(|details| similar(engine, details, candidate.code)).unwrap_or_default(),
-        }
-    };
-    explained.candidates.iter().map(answer).collect()
-}
-
-/// The candidates of an assignment.
-pub(super) fn candidate_list(
-    engine: &Engine,
-    taxonomy: Taxonomy,
-    product: &Details,
-    explained: Explained,
-) -> CandidateList {
-    let field = |field: &str| format!("productDetails.customsCodes.{field}");
-    CandidateList {
-        candidates: candidate_answers(engine, taxonomy, &explained, Some(product)),
-        model: model(engine),
-        customs_code_reason: explained.codes.map(|codes| CodeReason {
-            field: field(codes.field),
-            product_class_code: codes.code.to_string(),
-            reason: codes.reason.text(),
-            conflicts: codes
-                .conflicts
-                .iter()
-                .map(|(other, code)| CodeConflict { field: field(other), product_class_code: code.to_string() })
-                .collect(),
-        }),
-    }
 }
 
 /// What is wrong with how a request wants its items classified.

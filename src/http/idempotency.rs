@@ -19,6 +19,7 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::http::access;
+use crate::http::allowed::{KEY_HEADER, MAX_KEY_CHARACTERS};
 use crate::http::body::PRODUCTS_MIB;
 use crate::http::error::{ApiError, Pending};
 use crate::http::layers::REQUEST_TIMEOUT;
@@ -27,10 +28,6 @@ use crate::http::state::AppState;
 use crate::store::idempotency::{Claimed, Kept, Key};
 use crate::store::tx::{Held, held};
 
-/// The header that carries the key.
-pub(super) const KEY_HEADER: &str = "idempotency-key";
-/// Most characters of a key.
-pub(super) const MAX_KEY_CHARACTERS: usize = 255;
 /// The header of an answer that was given before.
 static REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// How long a key stays taken when the service dies over its request.

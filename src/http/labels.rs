@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::domain::Fault;
 use crate::domain::forms::{forms, not_empty};
+use crate::http::allowed::MAX_LABEL_CHARACTERS;
 use crate::http::body::{Document, JsonBody, typed};
 use crate::http::described::errors::{ADMIN, ASSIGNMENT, BODY, EDIT, Errors, LABEL, PLAIN, TAKEN, WRONG_LABEL};
 use crate::http::described::kinds::{ColorForm, LabelForm};
@@ -19,8 +20,6 @@ use crate::store::accounts::Caller;
 use crate::store::labels::Label;
 use crate::store::tx;
 
-/// Most characters of a label.
-pub(super) const MAX_LABEL_CHARACTERS: usize = 100;
 /// Steps in which a label that leaves is taken from assignments before the answer.
 const SHED_BEFORE_ANSWER: usize = 10;
 /// Most assignments, and most labels, of one request.

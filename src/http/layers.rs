@@ -11,9 +11,8 @@ use tracing::field::Empty;
 use uuid::Uuid;
 
 use crate::http::error::{self, ApiError};
-use crate::http::links::BASE_PATH;
+use crate::http::links::{BASE_PATH, IMPORTS_PATH};
 use crate::http::traces::{self, Span};
-use crate::http::transfers::imports;
 
 /// How long a request may take from its last header to the first byte of its answer.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
@@ -24,7 +23,7 @@ const UPLOAD_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// How long the request to this path may take from its last header to the first byte of its answer.
 pub(super) fn time_limit(path: &str) -> Duration {
     match path.strip_prefix(BASE_PATH).unwrap_or(path) {
-        imports::PATH => UPLOAD_TIMEOUT,
+        IMPORTS_PATH => UPLOAD_TIMEOUT,
         _ => REQUEST_TIMEOUT,
     }
 }

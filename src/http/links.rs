@@ -17,6 +17,8 @@ use crate::store::pages::{Page, Position};
 
 /// The path under which everything but health and documentation lies.
 pub const BASE_PATH: &str = "/api/vat-classification/v1";
+/// Where files of products are sent, below the base path.
+pub(super) const IMPORTS_PATH: &str = "/imports";
 
 /// What stays as it is in a path segment and in a query value: the unreserved characters of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

@@ -4,6 +4,7 @@ mod access;
 mod actions;
 mod admission;
 mod alike;
+mod allowed;
 mod assignment_answers;
 mod assignment_counts;
 mod assignment_filter;
@@ -11,6 +12,7 @@ mod assignments;
 mod attributes;
 mod body;
 mod bulk_actions;
+mod candidates;
 mod changes;
 mod classifications;
 mod console;
@@ -33,6 +35,7 @@ mod taxonomies;
 mod tokens;
 pub mod traces;
 mod transfers;
+mod waiting;
 mod watch;
 mod webhooks;
 
@@ -48,11 +51,11 @@ use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{DefaultPredicate, Predicate, SizeAbove};
 
 pub use admission::{Admission, AdmissionSettings};
-pub use changes::Waiting;
 pub use error::ApiError;
 pub use health::keep_metrics;
 pub use links::{BASE_PATH, Links};
 pub use state::{AppState, Services, Wake};
+pub use waiting::Waiting;
 pub use watch::DatabaseWatch;
 
 use crate::pictures::PICTURE_BYTES;
@@ -87,7 +90,7 @@ pub fn router(state: AppState) -> Router {
         .route("/classifications", reads(post(classifications::classify)))
         .route("/vat-rates/{taxonomy}/{productClass}", get(taxonomies::vat_rates))
         .route("/product-classes/{taxonomy}", get(product_classes::list))
-        .route(transfers::imports::PATH, post(transfers::imports::import))
+        .route(links::IMPORTS_PATH, post(transfers::imports::import))
         .route("/exports", get(transfers::exports::export))
         .route("/changes", get(changes::list))
         .route("/usage", get(changes::usage))
@@ -97,10 +100,10 @@ pub fn router(state: AppState) -> Router {
         .route("/webhooks/{webhookId}/deliveries", admin(get(webhooks::deliveries)))
         .fallback(nothing)
         .layer(from_fn_with_state(state.clone(), idempotency::once))
-        .layer(from_fn(params::only_known))
+        .layer(from_fn(openapi::only_known))
         .layer(DefaultBodyLimit::max(body::PRODUCTS_MIB << 20))
         .layer(from_fn_with_state(state.clone(), access::authenticate))
-        .layer(from_fn_with_state(state.clone(), watch::require_database));
+        .layer(from_fn_with_state(state.database.clone(), watch::require_database));
     let pages = Router::new().nest(BASE_PATH, api).merge(openapi::pages()).merge(console::pages());
     let open = if state.metrics_apart { health() } else { health().route("/metrics", get(health::metrics)) };
     dressed(pages.merge(open), state)

@@ -10,9 +10,11 @@ use std::sync::{LazyLock, OnceLock};
 
 use axum::Router;
 use axum::body::Bytes;
+use axum::extract::{MatchedPath, Request};
 use axum::http::Method;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::IntoResponse;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use utoipa::OpenApi;
 use utoipa::openapi::path::{Operation, Parameter, ParameterBuilder, ParameterIn, PathItem};
@@ -21,11 +23,11 @@ use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement
 use utoipa::openapi::{OpenApi as Document, Required};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
+use crate::http::allowed::MAX_KEY_CHARACTERS;
 use crate::http::described::errors;
 use crate::http::error::ErrorBody;
-use crate::http::idempotency::MAX_KEY_CHARACTERS;
 use crate::http::links::BASE_PATH;
-use crate::http::params::unknown_parameter;
+use crate::http::params::{Params, unknown_parameter};
 use crate::http::state::AppState;
 use crate::http::{
     actions, alike, assignment_counts, assignments, attributes, bulk_actions, changes, classifications, health, labels,
@@ -111,6 +113,18 @@ pub(super) fn pages() -> Router<AppState> {
     let config = Config::new([DOCUMENT]).persist_authorization(true).try_it_out_enabled(true);
     let swagger = Router::from(SwaggerUi::new("/docs").config(config));
     swagger.route(DOCUMENT, get(written)).route("/docs/filter-criteria", get(query_page::page))
+}
+
+/// Refuses a request with a query parameter that the description of its operation does not name, and tells those that
+/// it names. A path or method that is described nowhere is left to the router.
+pub(super) async fn only_known(request: Request, next: Next) -> Response {
+    if let (Some(query), Some(route)) = (request.uri().query(), request.extensions().get::<MatchedPath>())
+        && let Some(known) = query_parameters(request.method(), route.as_str())
+        && let Err(error) = Params::parse(query).and_then(|params| params.only(known))
+    {
+        return error.into_response();
+    }
+    next.run(request).await
 }
 
 /// The document as clients read it: with examples, headers and webhooks.

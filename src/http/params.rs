@@ -1,21 +1,18 @@
 //! Query parameters, read strictly: valid UTF-8, no NUL, no parameter twice where one is meant, and none that the
 //! operation does not know.
 //!
-//! What an operation knows stands in one place: in the `params(…)` of its `utoipa::path`. [`only_known`] lies around
-//! every operation and refuses what is not described there, so that a handler takes [`Params`] (or none) and has
-//! nothing to declare a second time.
+//! What an operation knows stands in one place: in the `params(…)` of its `utoipa::path`. `http::openapi::only_known`
+//! lies around every operation and refuses what is not described there, so that a handler takes [`Params`] (or none) and
+//! has nothing to declare a second time.
 
-use axum::extract::{FromRequestParts, MatchedPath, Request};
+use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use percent_encoding::percent_decode;
 use serde_json::{Map, Value};
 
 use crate::domain::Fault;
 use crate::domain::applications::Application;
 use crate::http::error::ApiError;
-use crate::http::openapi;
 use crate::store::products::Asked;
 
 /// Items of a page when `size` is absent.
@@ -42,18 +39,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         Params::parse(parts.uri.query().unwrap_or_default())
     }
-}
-
-/// Refuses a request with a query parameter that the description of its operation does not name, and tells those that
-/// it names. A path or method that is described nowhere is left to the router.
-pub(super) async fn only_known(request: Request, next: Next) -> Response {
-    if let (Some(query), Some(route)) = (request.uri().query(), request.extensions().get::<MatchedPath>())
-        && let Some(known) = openapi::query_parameters(request.method(), route.as_str())
-        && let Err(error) = Params::parse(query).and_then(|params| params.only(known))
-    {
-        return error.into_response();
-    }
-    next.run(request).await
 }
 
 /// What is said of a parameter that an operation does not know.

@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::domain::forms::TaxonomyName;
 use crate::domain::vat::{CountryVat, Sufficiency};
 use crate::domain::{ClassCode, Fault, ProductClass, Taxonomy};
-use crate::http::classifications::LabelsAnswer;
+use crate::http::candidates::LabelsAnswer;
 use crate::http::described::errors::{CLASS, Errors, TAXONOMY};
 use crate::http::described::kinds::{ClassOrCode, Day};
 use crate::http::error::ApiError;

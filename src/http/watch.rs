@@ -13,7 +13,6 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::http::error::ApiError;
-use crate::http::state::AppState;
 use crate::store::pulse::Pulse;
 
 /// Pause between two questions.
@@ -73,8 +72,8 @@ impl DatabaseWatch {
 }
 
 /// Answers 503 in place of a request that needs the database while it is away.
-pub(super) async fn require_database(State(state): State<AppState>, request: Request, next: Next) -> Response {
-    let answer = state.database.unless_away(next.run(request)).await;
+pub(super) async fn require_database(State(watch): State<DatabaseWatch>, request: Request, next: Next) -> Response {
+    let answer = watch.unless_away(next.run(request)).await;
     answer.unwrap_or_else(|| ApiError::Unavailable("the database does not answer at present").into_response())
 }
 

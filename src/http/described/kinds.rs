@@ -12,16 +12,13 @@ use crate::domain::assignment::{Action, Status, Strategy};
 use crate::domain::attributes::{MAX_DESCRIPTION_CHARACTERS, MAX_DISPLAY_CHARACTERS, MAX_TAGS};
 use crate::domain::forms::{LANGUAGE, each_once, formed, forms, number, one_of, some_of, text, whole};
 use crate::domain::{Precision, changes};
-use crate::http::actions::MAX_COMMENT_CHARACTERS;
-use crate::http::assignment_counts::{GROUPED_BY, MAX_GROUPED_BY};
-use crate::http::assignment_filter::{ALL_STATUSES, AUTO_STATES};
-use crate::http::assignments::{EMBEDDED, ORDERS};
-use crate::http::labels::MAX_LABEL_CHARACTERS;
+use crate::http::allowed::{
+    ALL_STATUSES, AUTO_STATES, DEPTHS, EMBEDDED, GROUPED_BY, MAX_COMMENT_CHARACTERS, MAX_GROUPED_BY,
+    MAX_LABEL_CHARACTERS, ORDERS,
+};
 use crate::http::params::{DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE};
 use crate::webhooks::MAX_URL_CHARACTERS;
 
-/// Depths at which candidates may be asked for.
-pub(in crate::http) const DEPTHS: [usize; 5] = [2, 4, 6, 8, 10];
 /// The code of a class.
 const CODE: &str = "^[0-9]{2,10}$";
 /// A class as it is sent with an action; it has at least four digits.

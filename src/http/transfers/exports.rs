@@ -18,7 +18,7 @@ use crate::http::described::kinds::{Binary, FileFormat, LanguageList};
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::http::state::AppState;
-use crate::http::transfers::imports::no_room;
+use crate::http::transfers::answers::no_room;
 use crate::store::accounts::Caller;
 
 /// Products that are read, and held in memory, at one time.

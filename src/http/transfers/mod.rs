@@ -1,5 +1,6 @@
 //! Files of products, in and out.
 
+mod answers;
 pub(super) mod exports;
 pub(super) mod imports;
 mod telling;

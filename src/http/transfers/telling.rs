@@ -20,7 +20,7 @@ use futures::stream;
 use crate::exchange::{ImportError, Progress, Summary};
 use crate::files::{CsvTable, Table};
 use crate::http::error::ApiError;
-use crate::http::transfers::imports::{Ended, ImportAnswer, ImportProgress, no_room, refusal};
+use crate::http::transfers::answers::{Ended, ImportAnswer, ImportProgress, no_room, refusal};
 
 /// How often an answer in JSON gets a blank, while there is nothing else to say.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(5);
