@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, HttpBody};
+use axum::body::HttpBody;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
@@ -23,6 +23,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::domain::access::TokenHash;
 use crate::http::error::ApiError;
+use crate::http::guarded::guarded;
 use rate::Rate;
 pub(super) use rate::Standing;
 use share::{Held, Share};
@@ -268,7 +269,7 @@ impl Tab {
         }
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         match self.units(length.div_ceil(UNIT_BYTES).min(self.share.budget)).await {
-            Ok(held) => answer.map(|body| Body::new(share::Charged { body, _held: held })),
+            Ok(held) => answer.map(|body| guarded(body, held)),
             Err(error) => error.into_response(),
         }
     }

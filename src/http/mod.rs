@@ -18,6 +18,7 @@ mod classifications;
 mod console;
 mod described;
 mod error;
+mod guarded;
 mod health;
 mod idempotency;
 mod labels;

@@ -1,11 +1,7 @@
 //! What one account may hold.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
-use axum::body::{Body, Bytes, HttpBody};
-use hyper::body::{Frame, SizeHint};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::rate::Rate;
@@ -27,30 +23,4 @@ pub(super) struct Share {
     pub(super) bytes: Arc<Semaphore>,
     /// All permits of `bytes`.
     pub(super) budget: usize,
-}
-
-/// An answer that is charged until it is dropped.
-pub(super) struct Charged {
-    pub(super) body: Body,
-    pub(super) _held: Held,
-}
-
-impl HttpBody for Charged {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }

@@ -1,3 +1,4 @@
+use axum::body::Body;
 use futures::FutureExt;
 
 use super::*;

@@ -1,14 +1,12 @@
 //! Whether anything goes on on a connection, and for whom it waits.
 
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use axum::body::{Body, Bytes, HttpBody};
 use axum::response::Response;
-use hyper::body::{Frame, SizeHint};
 use tokio::sync::watch;
+
+use crate::http::guarded::guarded;
 
 /// Counts the requests under way on one connection.
 #[derive(Debug)]
@@ -54,12 +52,6 @@ pub(super) struct UnderWay {
 /// A body that is still to come, until dropped.
 pub(super) struct Receiving {
     state: Arc<watch::Sender<State>>,
-}
-
-/// A body that keeps its request under way until it is sent, or given up.
-struct TrackedBody {
-    body: Body,
-    _under_way: UnderWay,
 }
 
 impl Activity {
@@ -127,7 +119,7 @@ impl Activity {
 impl UnderWay {
     /// Ties the request to its answer: it is under way until the last byte has been handed over.
     pub(super) fn until_sent(self, answer: Response) -> Response {
-        answer.map(|body| Body::new(TrackedBody { body, _under_way: self }))
+        answer.map(|body| guarded(body, self))
     }
 }
 
@@ -143,25 +135,5 @@ impl Drop for UnderWay {
 impl Drop for Receiving {
     fn drop(&mut self) {
         self.state.send_modify(|state| state.receiving -= 1);
-    }
-}
-
-impl HttpBody for TrackedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
