@@ -141,9 +141,8 @@ impl Extractor {
     pub fn content_words<'t>(&'t mut self, text: &str) -> impl Iterator<Item = &'t str> {
         self.tokens.read(text);
         let tokens = &self.tokens;
-        let is_word = |token: &&Token| token.kind == TokenKind::Word && token.end > token.start + 1;
-        let words = tokens.list.iter().filter(is_word).map(|token| tokens.word(token));
-        words.filter(|word| role(word).0 == Role::Content)
+        let content = tokens.list.iter().filter(|token| matches!(role_of(tokens, token), Some((Role::Content, _))));
+        content.map(|token| tokens.word(token))
     }
 
     fn piece(
@@ -192,7 +191,8 @@ impl Extractor {
         }
     }
 
-    /// The language of the tokens by its words, the key being one voice among them; none when it is neither.
+    /// The language of the tokens by its words, the key being one voice among them; none when it is neither. Notes which
+    /// are content words, since their roles are asked for here.
     fn language(&mut self, lexicon: &Lexicon<'_>, key: &str) -> Option<Language> {
         let prefix =
             key.as_bytes().get(..2).map(|prefix| [prefix[0].to_ascii_lowercase(), prefix[1].to_ascii_lowercase()]);
@@ -203,13 +203,15 @@ impl Extractor {
         };
         let (mut balance, mut words, mut known) = (0i32, 0, 0);
         self.infos.clear();
-        for token in &self.tokens.list {
+        self.content.clear();
+        for (at, token) in self.tokens.list.iter().enumerate() {
             let mut info = None;
-            if token.kind == TokenKind::Word && token.end > token.start + 1 {
-                let word = self.tokens.word(token);
+            if let Some((role, function)) = role_of(&self.tokens, token) {
                 words += 1;
-                let function = role(word).1;
-                info = lexicon.get(word);
+                if role == Role::Content {
+                    self.content.push(at);
+                }
+                info = lexicon.get(self.tokens.word(token));
                 known += i32::from(function.is_some() || info.is_some());
                 balance += match (function, info) {
                     (Some(Language::German), _) => 2,
@@ -372,6 +374,11 @@ impl Extractor {
             Language::English => self.english.stem(word),
         }
     }
+}
+
+/// The role of a word, and the language of which it is a function word; none for a number or a single letter.
+fn role_of(tokens: &Tokens, token: &Token) -> Option<(Role, Option<Language>)> {
+    (token.kind == TokenKind::Word && token.end > token.start + 1).then(|| role(tokens.word(token)))
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 
 use super::super::lexicon::{Lexicon, Sequence};
 use super::super::text::TokenKind;
-use super::super::words::{Role, role};
 use super::Extractor;
 
 /// Most content words of an own label; the others of a longer one are read as any.
@@ -32,13 +31,6 @@ impl Extractor {
     /// that begin with a word the longest counts.
     pub(super) fn leave_own_labels_out(&mut self, lexicon: &Lexicon<'_>) {
         let tokens = &mut self.tokens;
-        self.content.clear();
-        for (at, token) in tokens.list.iter().enumerate() {
-            let is_word = token.kind == TokenKind::Word && token.end > token.start + 1;
-            if is_word && role(tokens.word(token)).0 == Role::Content {
-                self.content.push(at);
-            }
-        }
         let mut from = 0;
         while from < self.content.len() {
             let (mut sequence, mut length) = (Sequence::default(), 0);
