@@ -162,12 +162,7 @@ impl Calibration {
 }
 
 /// Fits sharpness and "none of them".
-pub(crate) fn fit(
-    classifier: &Classifier,
-    held_out: &[&Sample],
-    vague: &[&String],
-    info: &mut ModelInfo,
-) -> Result<()> {
+pub(crate) fn fit(classifier: &Classifier, held_out: &[&Sample], vague: &[String], info: &mut ModelInfo) -> Result<()> {
     let rows = prepared(held_out, MAX_ROWS_OF_CODE);
     let of_row = |row: &Prepared| case(classifier, &row.text(), Some(row.code), &info.ranker.weights);
     let mut cases: Vec<Case> = rows.par_iter().filter_map(of_row).collect();

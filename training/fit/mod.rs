@@ -249,8 +249,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let base = build("last", &trained, &info)?;
     step("calibration");
     let classifier = Classifier::from_bytes(base.clone())?;
-    let nothing: Vec<&String> = corpus.vague.iter().chain(&corpus.own_labels).collect();
-    calibrate::fit(&classifier, &held_out, &nothing, &mut info)?;
+    calibrate::fit(&classifier, &held_out, &corpus.vague, &mut info)?;
     info.rows = trained.len() as u64;
     info.classes = codes.len() as u64;
     info.version = format!("hs2022-{}", &info.corpus[..12]);
