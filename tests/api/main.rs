@@ -14,6 +14,8 @@ mod bulk;
 mod changes;
 mod classification;
 mod console;
+mod counts;
+mod deliveries;
 mod errors;
 mod examples;
 mod fairness;

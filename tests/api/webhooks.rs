@@ -1,9 +1,9 @@
-//! Webhooks, with a receiver that verifies signatures by a library of Standard Webhooks.
+//! Webhooks: their registration, signatures, addresses and redirects, with a receiver that verifies signatures by a library of
+//! Standard Webhooks.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -17,23 +17,23 @@ use vat_classification::domain::access::{Level, Plan};
 use vat_classification::jobs::webhooks::work_off;
 use vat_classification::webhooks::{Sender, WebhookSettings};
 
-use crate::app::{App, german};
+use crate::app::App;
 
 /// What a receiver got.
 #[derive(Clone, Debug)]
-struct Got {
+pub(crate) struct Got {
     path: String,
     headers: HeaderMap,
-    bytes: Bytes,
-    body: Value,
+    pub(crate) bytes: Bytes,
+    pub(crate) body: Value,
 }
 
 impl Got {
-    fn id(&self) -> &str {
+    pub(crate) fn id(&self) -> &str {
         self.headers["webhook-id"].to_str().expect("an id")
     }
 
-    fn product(&self) -> &str {
+    pub(crate) fn product(&self) -> &str {
         self.body["data"]["productId"].as_str().expect("a product")
     }
 }
@@ -42,14 +42,14 @@ type Answering = Box<dyn Fn(&Got) -> Response + Send + Sync>;
 
 /// A receiver on this machine.
 #[derive(Clone)]
-struct Receiver {
+pub(crate) struct Receiver {
     address: SocketAddr,
     got: Arc<Mutex<Vec<Got>>>,
     answering: Arc<Mutex<Answering>>,
 }
 
 impl Receiver {
-    async fn start() -> Receiver {
+    pub(crate) async fn start() -> Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let receiver = Receiver {
             address: listener.local_addr().expect("an address"),
@@ -61,20 +61,20 @@ impl Receiver {
         receiver
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://{}/hook", self.address)
     }
 
-    fn answer(&self, how: impl Fn(&Got) -> Response + Send + Sync + 'static) {
+    pub(crate) fn answer(&self, how: impl Fn(&Got) -> Response + Send + Sync + 'static) {
         *self.answering.lock().expect("a lock") = Box::new(how);
     }
 
-    fn answer_status(&self, status: u16) {
+    pub(crate) fn answer_status(&self, status: u16) {
         self.answer(move |_| StatusCode::from_u16(status).expect("a status").into_response());
     }
 
     /// Takes what came since this was last asked.
-    fn take(&self) -> Vec<Got> {
+    pub(crate) fn take(&self) -> Vec<Got> {
         std::mem::take(&mut *self.got.lock().expect("a lock"))
     }
 }
@@ -86,29 +86,29 @@ async fn receive(State(receiver): State<Receiver>, uri: Uri, headers: HeaderMap,
     (receiver.answering.lock().expect("a lock"))(&got)
 }
 
-fn sender(private: bool) -> Sender {
+pub(crate) fn sender(private: bool) -> Sender {
     Sender::new(&WebhookSettings { webhooks_allow_private: private }).expect("a sender")
 }
 
 /// Registers a receiver for these types; answers the webhook with its secret.
-async fn register(app: &App, receiver: &Receiver, types: &[&str]) -> Value {
+pub(crate) async fn register(app: &App, receiver: &Receiver, types: &[&str]) -> Value {
     app.post("/webhooks", json!({"url": receiver.url(), "types": types})).await.expect(201).body
 }
 
-fn path(webhook: &Value) -> String {
+pub(crate) fn path(webhook: &Value) -> String {
     format!("/webhooks/{}", webhook["webhookId"].as_str().expect("an id"))
 }
 
 /// Waits until the feed has told of so many changes of a type: a webhook begins and goes on where the feed is, which
 /// transactions of other tests on the same server hold back.
-async fn told(app: &App, kind: &str, count: usize) {
+pub(crate) async fn told(app: &App, kind: &str, count: usize) {
     let path = format!("/changes?after=0&wait=1&types={kind}");
     while app.get(&path).await.expect(200).body["items"].as_array().map(Vec::len) != Some(count) {}
 }
 
 /// Makes rounds until this many messages have come: the feed, and so a webhook, waits for transactions that still run,
 /// those of other tests on the same server among them.
-async fn deliver(app: &App, receiver: &Receiver, count: usize) -> Vec<Got> {
+pub(crate) async fn deliver(app: &App, receiver: &Receiver, count: usize) -> Vec<Got> {
     let mut got = Vec::new();
     while got.len() < count {
         hurry(app).await;
@@ -119,7 +119,7 @@ async fn deliver(app: &App, receiver: &Receiver, count: usize) -> Vec<Got> {
 }
 
 /// Ends all pauses.
-async fn hurry(app: &App) {
+pub(crate) async fn hurry(app: &App) {
     for statement in [
         "update webhooks set next_round_at = now()",
         "update webhook_deliveries set next_attempt_at = now() where delivered_at is null",
@@ -242,135 +242,6 @@ async fn webhooks_are_for_administrators_of_the_account() {
 }
 
 #[tokio::test]
-async fn what_a_receiver_refuses_is_tried_again_and_holds_back_what_follows_of_that_product() {
-    let app = App::start().await;
-    let receiver = Receiver::start().await;
-    let webhook = register(&app, &receiver, &["PRODUCT_CREATED", "PRODUCT_UPDATED"]).await;
-    receiver.answer(|got| {
-        let refused = got.product() == "bad";
-        if refused { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK }.into_response()
-    });
-    app.create(&[("bad", "x"), ("good", "x")]).await;
-    for product in ["bad", "good"] {
-        app.patch(&format!("/products/global?productId={product}&currentVersion=1"), json!({})).await.expect(200);
-    }
-    // What is refused is sent in every round, and would stand for what the feed has not told of yet.
-    told(&app, "PRODUCT_UPDATED", 2).await;
-    let got = deliver(&app, &receiver, 4).await;
-    assert!(got.iter().filter(|got| got.product() == "bad").all(|got| got.body["type"] == "PRODUCT_CREATED"));
-    let pending = app.get(&format!("{}/deliveries?state=PENDING", path(&webhook))).await.expect(200).body;
-    assert_eq!(pending["items"].as_array().map(Vec::len), Some(2));
-    assert_eq!(pending["items"][1]["lastStatus"], 500);
-    let shown = app.get(&path(&webhook)).await.body;
-    assert_eq!(shown["pending"], 2);
-    assert!(shown["lastError"].as_str().is_some_and(|text| text.contains("500")), "{shown}");
-    receiver.answer_status(200);
-    let got = deliver(&app, &receiver, 2).await;
-    assert_eq!(got.iter().map(|got| &got.body["type"]).collect::<Vec<_>>(), ["PRODUCT_CREATED", "PRODUCT_UPDATED"]);
-    assert_eq!(app.get(&path(&webhook)).await.body["pending"], 0);
-}
-
-#[tokio::test]
-async fn the_same_id_is_sent_at_every_attempt_and_pauses_are_kept() {
-    let app = App::start().await;
-    let receiver = Receiver::start().await;
-    let webhook = register(&app, &receiver, &["PRODUCT_CREATED"]).await;
-    receiver.answer(|_| (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "3600")]).into_response());
-    app.create(&[("p", "x")]).await;
-    let first = deliver(&app, &receiver, 1).await;
-    // Nothing is sent before its time, however often a round is made.
-    for _ in 0..3 {
-        sqlx::query("update webhooks set next_round_at = now()").execute(app.store.pool()).await.expect("an update");
-        work_off(&app.store, &sender(true)).await.expect("rounds");
-    }
-    assert!(receiver.take().is_empty());
-    let far: bool = sqlx::query_scalar(
-        "select next_attempt_at > now() + interval '59 minutes' from webhook_deliveries where delivered_at is null",
-    )
-    .fetch_one(app.store.pool())
-    .await
-    .expect("a delivery");
-    assert!(far, "the receiver asked for an hour");
-    receiver.answer_status(200);
-    let second = deliver(&app, &receiver, 1).await;
-    assert_eq!(first[0].id(), second[0].id());
-    assert_eq!(first[0].bytes, second[0].bytes);
-    assert_eq!(app.get(&format!("{}/deliveries", path(&webhook))).await.body["items"][0]["attempts"], 2);
-}
-
-#[tokio::test]
-async fn a_webhook_is_disabled_after_three_days_or_410_and_goes_on_where_it_stopped() {
-    for status in [500, 410] {
-        let app = App::start().await;
-        let receiver = Receiver::start().await;
-        let webhook = register(&app, &receiver, &["PRODUCT_CREATED"]).await;
-        receiver.answer_status(status);
-        app.create(&[("p", "x")]).await;
-        deliver(&app, &receiver, 1).await;
-        if status == 500 {
-            assert_eq!(app.get(&path(&webhook)).await.body["status"], "ENABLED");
-            sqlx::query("update webhook_deliveries set first_attempt_at = now() - interval '73 hours'")
-                .execute(app.store.pool())
-                .await
-                .expect("an update");
-            deliver(&app, &receiver, 1).await;
-        }
-        let disabled = app.get(&path(&webhook)).await.expect(200).body;
-        assert_eq!(disabled["status"], "DISABLED", "{disabled}");
-        assert!(
-            disabled["disabledReason"].as_str().is_some_and(|text| text.contains(&status.to_string())),
-            "{disabled}"
-        );
-        // What happens meanwhile waits in the journal.
-        app.create(&[("q", "x")]).await;
-        hurry(&app).await;
-        work_off(&app.store, &sender(true)).await.expect("rounds");
-        assert!(receiver.take().is_empty());
-        receiver.answer_status(200);
-        let enabled = app.patch(&path(&webhook), json!({"enabled": true})).await.expect(200).body;
-        assert_eq!((&enabled["status"], enabled.get("disabledReason")), (&json!("ENABLED"), None));
-        let got = deliver(&app, &receiver, 2).await;
-        // Order is promised for each product, not among them.
-        assert_eq!(got.iter().map(Got::product).collect::<HashSet<_>>(), HashSet::from(["p", "q"]));
-    }
-}
-
-#[tokio::test]
-async fn a_receiver_that_is_away_slow_or_endless_costs_a_deadline_and_nothing_is_lost() {
-    let app = App::start().await;
-    let receiver = Receiver::start().await;
-    let webhook = register(&app, &receiver, &["PRODUCT_CREATED"]).await;
-    // Nobody listens there.
-    let free = TcpListener::bind("127.0.0.1:0").await.expect("a port").local_addr().expect("an address");
-    app.patch(&path(&webhook), json!({"url": format!("http://{free}/")})).await.expect(200);
-    app.create(&[("p", "x")]).await;
-    let failure = async |wanted: &str| loop {
-        hurry(&app).await;
-        work_off(&app.store, &sender(true)).await.expect("rounds");
-        let error = app.get(&path(&webhook)).await.body["lastError"].clone();
-        if error.as_str().is_some_and(|text| text.contains(wanted)) {
-            break;
-        }
-    };
-    failure("cannot be connected to").await;
-    // A body without an end is not read; the status is enough.
-    receiver.answer(|_| {
-        let endless = futures::stream::repeat_with(|| Ok::<_, std::io::Error>(Bytes::from_static(&[b'x'; 65_536])));
-        axum::body::Body::from_stream(endless).into_response()
-    });
-    app.patch(&path(&webhook), json!({"url": receiver.url()})).await.expect(200);
-    let got = tokio::time::timeout(Duration::from_secs(30), deliver(&app, &receiver, 1)).await.expect("in time");
-    assert_eq!(got[0].product(), "p");
-    // One that accepts and says nothing.
-    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let url = format!("http://{}/", silent.local_addr().expect("an address"));
-    app.patch(&path(&webhook), json!({"url": url})).await.expect(200);
-    app.create(&[("q", "x")]).await;
-    failure("no answer within 10 s").await;
-    drop(silent);
-}
-
-#[tokio::test]
 async fn addresses_near_the_service_are_refused_when_registered_and_when_called() {
     let app = App::start().await;
     let strict = App::with_webhooks(WebhookSettings::default()).await;
@@ -451,30 +322,4 @@ async fn redirects_that_keep_method_and_body_are_followed_a_few_times() {
         receiver.answer_status(200);
         deliver(&app, &receiver, 1).await;
     }
-}
-
-#[tokio::test]
-async fn two_services_do_not_send_the_same_and_what_one_drops_the_other_takes_up() {
-    let app = App::start().await;
-    let receiver = Receiver::start().await;
-    register(&app, &receiver, &["PRODUCT_CREATED"]).await;
-    let names: Vec<String> = (0..300).map(|at| format!("p{at}")).collect();
-    let products: serde_json::Map<String, Value> = names.iter().map(|name| (name.clone(), german("x"))).collect();
-    app.post("/products/global", Value::Object(products)).await.expect(201);
-    // One service takes the webhook and dies with it.
-    while app.store.claim_webhooks(10).await.expect("a claim").is_empty() {}
-    work_off(&app.store, &sender(true)).await.expect("rounds");
-    assert!(receiver.take().is_empty(), "it is in other hands");
-    sqlx::query("update webhooks set leased_until = now()").execute(app.store.pool()).await.expect("an update");
-    let mut counts: HashMap<String, usize> = HashMap::new();
-    while counts.len() < names.len() {
-        hurry(&app).await;
-        let (one, two) = (sender(true), sender(true));
-        let (first, second) = futures::join!(work_off(&app.store, &one), work_off(&app.store, &two));
-        first.and(second).expect("rounds");
-        for got in receiver.take() {
-            *counts.entry(got.product().to_owned()).or_default() += 1;
-        }
-    }
-    assert!(counts.values().all(|count| *count == 1));
 }

@@ -1,0 +1,216 @@
+//! How many assignments there are: counts that are exact after every change, and lists and counts that read no whole table.
+
+use chrono::Utc;
+use serde_json::{Value, json};
+use vat_classification::domain::Taxonomy;
+use vat_classification::domain::assignment::Status;
+use vat_classification::store::assignments::{AssignmentFilter, AssignmentOrder, CountBy, ListRequest};
+
+use crate::app::{App, version};
+use crate::review::{list, mixed};
+
+fn counted(body: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let item = |item: &Value| {
+        let fields = item.as_object().expect("an object").iter().filter(|(name, _)| *name != "count");
+        let values = fields.map(|(_, value)| value).chain([&item["count"]]);
+        values.map(text).collect::<Vec<_>>().join(" ")
+    };
+    body["items"].as_array().expect("items").iter().map(item).collect()
+}
+
+#[tokio::test]
+async fn counts_are_exact_after_every_change_folded_or_not() {
+    let app = mixed().await;
+    let counts = |query: &'static str| {
+        let app = &app;
+        async move { counted(&app.get(&format!("/assignments/TARIC/counts?{query}")).await.expect(200).body) }
+    };
+    let today = chrono::Utc::now().format("%Y-%m-%d").to_string();
+    for folded in [false, true] {
+        if folded {
+            assert!(app.store.fold_counts().await.expect("folded") > 0);
+            assert_eq!(app.store.fold_counts().await.expect("folded"), 0);
+        }
+        assert_eq!(counts("by=assignmentStatus").await, ["ASSIGNED 3", "REJECTED 1", "UNASSIGNED 1"]);
+        assert_eq!(counts("by=strategy").await, ["CUSTOMS-CODE 4", "null 1"]);
+        assert_eq!(counts("by=autoAssignment").await, ["DONE 5"]);
+        assert_eq!(counts("by=reviewNeeded").await, ["false 5"]);
+        assert_eq!(counts("by=chapter").await, ["09 3", "19 1", "null 1"]);
+        assert_eq!(counts("by=heading&productClass=09").await, ["0901 2", "0902 1"]);
+        assert_eq!(counts("by=chapter,assignmentStatus&assignmentStatus=REJECTED").await, ["REJECTED 19 1"]);
+        assert_eq!(counts("by=day").await, [format!("{today} 5")]);
+        assert_eq!(counts("by=label").await, Vec::<String>::new());
+        // What is kept and what is counted one by one agree.
+        assert_eq!(counts("by=chapter&confidenceFrom=0").await, ["09 3", "19 1"]);
+        assert_eq!(counts("by=assignmentStatus&shopId=7").await, ["ASSIGNED 3"]);
+        assert_eq!(counts("by=heading&productClass=090121").await, ["0901 2"]);
+    }
+    let bands = counts("by=confidenceBand").await;
+    assert!(bands.iter().any(|band| band.ends_with(" 1") && band.starts_with("null")), "{bands:?}");
+    assert!(bands.iter().any(|band| band.starts_with("0.9")), "{bands:?}");
+
+    app.act("TARIC", "tea", "DENY", 1).await.expect(200);
+    app.post("/assignments/assignment-labels", json!({"label": "red", "color": "#FF0000"})).await.expect(201);
+    let uuids: Vec<Value> = list(&app, "productClass=09").await["items"]
+        .as_array()
+        .expect("items")
+        .iter()
+        .map(|item| item["assignmentUuid"].clone())
+        .collect();
+    app.put("/assignments", json!({"assignmentUuids": uuids, "labels": ["red"]})).await.expect(200);
+    app.delete("/products/global?productId=bread&currentVersion=1").await.expect(204);
+    for folded in [false, true] {
+        if folded {
+            app.store.fold_counts().await.expect("folded");
+        }
+        assert_eq!(counts("by=assignmentStatus").await, ["ASSIGNED 2", "DENIED 1", "UNASSIGNED 1"]);
+        assert_eq!(counts("by=label,assignmentStatus").await, ["ASSIGNED red 2", "DENIED red 1"]);
+        assert_eq!(counts("by=strategy&labels=red").await, ["CUSTOMS-CODE 2", "MANUAL 1"]);
+        assert_eq!(counts("by=label,chapter").await, ["09 red 3"]);
+    }
+    app.get("/assignments/HS/counts?by=day").await.expect(404);
+    for bad in ["", "by=status", "by=day,day", "by=day&size=1", "by=day&assignmentStatus=NEW"] {
+        app.get(&format!("/assignments/TARIC/counts?{bad}")).await.expect(400);
+    }
+}
+
+#[tokio::test]
+async fn counts_of_ranges_and_of_what_is_left_out_agree_with_lists() {
+    let app = App::start().await;
+    fill(&app, 3_000).await;
+    for statement in [
+        "update assignments set confidence = (product_key % 997) / 997.0, updated_at = now() - make_interval(hours => product_key::int % 90)",
+        "update assignments set labels = labels || 'blue'::text where product_key % 7 = 0 and product_key < 200",
+        "update assignments set status = 'UNASSIGNED', product_class = null, strategy = null, confidence = null
+         where product_key % 11 = 0",
+        "update products set shop_ids = array[4] where product_key % 13 = 0",
+    ] {
+        sqlx::query(statement).execute(app.store.pool()).await.expect(statement);
+    }
+    let since = (Utc::now() - chrono::TimeDelta::hours(40)).to_rfc3339().replace("+00:00", "Z");
+    for folded in [false, true] {
+        if folded {
+            while app.store.fold_counts().await.expect("folded") > 0 {}
+        }
+        for filter in [
+            "confidenceFrom=0.85&confidenceTo=0.8999".to_owned(),
+            "confidenceFrom=0.1234&confidenceTo=0.9".to_owned(),
+            "confidenceFrom=0.501&confidenceTo=0.508".to_owned(),
+            "confidenceTo=0.25&assignmentStatus=REJECTED".to_owned(),
+            "confidenceFrom=0.9951".to_owned(),
+            "labels=!rare".to_owned(),
+            "labels=!rare,!blue&productClass=17".to_owned(),
+            "labels=blue,!rare".to_owned(),
+            format!("updatedFrom={since}"),
+            format!("updatedFrom={since}&updatedTo={since}"),
+            "strategy=MANUAL&reviewNeeded=true".to_owned(),
+            "shopId=4".to_owned(),
+            "shopId=4&labels=rare".to_owned(),
+            "productClass=1234".to_owned(),
+        ] {
+            let all = if filter.contains("assignmentStatus") { "" } else { "&assignmentStatus=ALL" };
+            let mut found = 0;
+            let mut next = Some(format!("/assignments/TARIC?{filter}{all}&size=1000&count=true&sort=-updatedAt"));
+            let mut total = None;
+            while let Some(path) = next {
+                let page = app.get(&path).await.expect(200).body;
+                found += page["items"].as_array().map_or(0, Vec::len) as i64;
+                total = total.or(page["total"].as_i64());
+                next = page["links"]["next"].as_str().map(str::to_owned);
+            }
+            assert_eq!(total, Some(found), "{filter}");
+            for by in ["assignmentStatus", "chapter", "confidenceBand", "day"] {
+                let counts = app.get(&format!("/assignments/TARIC/counts?by={by}&{filter}")).await.expect(200).body;
+                let items = counts["items"].as_array().expect("items");
+                let sum: i64 = items.iter().filter_map(|item| item["count"].as_i64()).sum();
+                assert_eq!(sum, found, "{filter} by {by}");
+                assert!(items.iter().all(|item| item["count"].as_i64() > Some(0)), "{filter} by {by}: {counts}");
+            }
+        }
+    }
+}
+
+/// Fills the tables as they are after years, without going through the interface.
+async fn fill(app: &App, products: i64) {
+    for statement in [
+        "insert into products (account_id, shop_id, product_id, version, shop_ids, details, applications,
+                               application_tags, application_issues)
+         select account_id, 0, 'p' || i, 1, '{}', '{}', '{}', '{}', '[]' from accounts, generate_series(1, $1) as i",
+        "insert into assignments (assignment_uuid, account_id, product_key, taxonomy, product_id, shop_id, auto_state,
+                                  status, strategy, product_class, confidence, labels, review_needed)
+         select gen_random_uuid(), account_id, product_key, 0, product_id, shop_id, 'DONE',
+                case when product_key % 200 = 0 then 'REJECTED' else 'ASSIGNED' end,
+                case when product_key % 300 = 0 then 'MANUAL' else 'DESCRIPTION' end,
+                (1000 + product_key % 900)::text || '-00-000', 0.8 + (product_key % 20) / 100.0,
+                case when product_key % 500 = 0 then array['rare'] else '{}' end, product_key % 400 = 0
+         from products where $1 > 0",
+    ] {
+        sqlx::query(statement).bind(products).execute(app.store.pool()).await.expect("filled");
+    }
+    app.store.fold_counts().await.expect("folded");
+    for table in ["products", "assignments", "assignment_counts", "assignment_count_changes"] {
+        let analyze = sqlx::AssertSqlSafe(format!("analyze {table}"));
+        sqlx::raw_sql(analyze).execute(app.store.pool()).await.expect("analyzed");
+    }
+}
+
+#[tokio::test]
+async fn no_list_and_no_count_reads_a_whole_table() {
+    let app = App::start().await;
+    fill(&app, 20_000).await;
+    let account = app.caller("anna").await.account;
+    let rejected = AssignmentFilter { statuses: vec![Status::Rejected], ..AssignmentFilter::default() };
+    let all = AssignmentFilter::default();
+    let filters = [
+        ("all", all.clone()),
+        ("a rare status", rejected.clone()),
+        ("two statuses", AssignmentFilter { statuses: vec![Status::Rejected, Status::Denied], ..all.clone() }),
+        ("a label", AssignmentFilter { with_labels: vec!["rare".to_owned()], ..all.clone() }),
+        ("in need of review", AssignmentFilter { review_needed: Some(true), ..all.clone() }),
+        (
+            "decided by people",
+            AssignmentFilter {
+                strategies: vec![vat_classification::domain::assignment::Strategy::Manual],
+                ..all.clone()
+            },
+        ),
+        ("not done", AssignmentFilter { auto_states: vec!["PENDING".to_owned()], ..all.clone() }),
+        ("a class", AssignmentFilter { class_prefix: Some("1234".to_owned()), ..all.clone() }),
+        ("a shop", AssignmentFilter { shop: vat_classification::domain::ShopId::local(9), ..all.clone() }),
+        ("products", AssignmentFilter { product_ids: Some(vec!["p1".to_owned(), "p2".to_owned()]), ..all.clone() }),
+    ];
+    for (name, filter) in &filters {
+        for order in [
+            AssignmentOrder::Product,
+            AssignmentOrder::Confidence,
+            AssignmentOrder::ConfidenceDown,
+            AssignmentOrder::Updated,
+            AssignmentOrder::UpdatedDown,
+            AssignmentOrder::Impact,
+        ] {
+            let request = ListRequest { account, taxonomy: Taxonomy::Taric, filter, order, size: 50 };
+            let plan = app.store.explain_list(&request, &[CountBy::Status]).await.expect("a plan");
+            for line in &plan {
+                let scans = ["Seq Scan on assignments", "Seq Scan on products"].iter().any(|scan| line.contains(scan));
+                assert!(!scans, "{name} {order:?}:\n{}", plan.join("\n"));
+            }
+            // A page in the order of an index needs no sort of everything; only merged beginnings are sorted.
+            let sorted = plan.iter().any(|line| line.contains("Sort") && line.contains("rows=20"));
+            assert!(!sorted, "{name} {order:?}:\n{}", plan.join("\n"));
+        }
+    }
+    for by in [CountBy::Chapter, CountBy::ConfidenceBand, CountBy::Day, CountBy::Label] {
+        let request = ListRequest {
+            account,
+            taxonomy: Taxonomy::Taric,
+            filter: &rejected,
+            order: AssignmentOrder::Product,
+            size: 50,
+        };
+        let plan = app.store.explain_list(&request, &[by]).await.expect("a plan");
+        assert!(!plan.iter().any(|line| line.contains("Seq Scan on assignments")), "{by:?}: {}", plan.join("\n"));
+    }
+    let page = app.get("/assignments/TARIC?assignmentStatus=REJECTED&count=true&size=1").await.expect(200).body;
+    assert_eq!((&page["total"], version(&page["items"][0])), (&json!(100), 0));
+}
