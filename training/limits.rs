@@ -145,15 +145,9 @@ fn describe(
 }
 
 impl ShownListing {
-    /// The candidates with those that are right: the subheading where it is known and there, else the heading; none where
-    /// nothing right is among them.
+    /// The candidates with those that are right; none where nothing right is among them.
     fn choice(&self) -> Option<Choice> {
-        let of = |wanted: &[Right]| -> Vec<usize> {
-            let right = |(_, right): &(usize, &Right)| wanted.contains(right);
-            self.right.iter().enumerate().filter(right).map(|(at, _)| at).collect()
-        };
-        let leaf = of(&[Right::Subheading]);
-        let right = if leaf.is_empty() { of(&[Right::Heading, Right::HeadingAtLeast]) } else { leaf };
+        let right = Right::indices(self.right.iter().copied());
         let candidates = self.described.candidates.iter().map(|(_, dense)| dense.clone()).collect();
         (!right.is_empty()).then_some(Choice { candidates, right })
     }

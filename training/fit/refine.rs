@@ -44,6 +44,17 @@ impl Right {
     const ALL: [(Right, &'static str); 4] =
         [(Right::No, "0"), (Right::Heading, "4"), (Right::HeadingAtLeast, "5"), (Right::Subheading, "6")];
 
+    /// The indices of the candidates that make a text right: of those with the right subheading where it is known and
+    /// there, else of those with the right heading.
+    pub(crate) fn indices(candidates: impl Iterator<Item = Right> + Clone) -> Vec<usize> {
+        let of = |wanted: &[Right]| -> Vec<usize> {
+            let right = candidates.clone().enumerate().filter(|(_, right)| wanted.contains(right));
+            right.map(|(at, _)| at).collect()
+        };
+        let leaf = of(&[Right::Subheading]);
+        if leaf.is_empty() { of(&[Right::Heading, Right::HeadingAtLeast]) } else { leaf }
+    }
+
     fn letter(self) -> &'static str {
         Right::ALL.iter().find(|(right, _)| *right == self).map_or("0", |(_, letter)| letter)
     }
@@ -121,17 +132,12 @@ impl Judged {
         Some(Judged { measures, language, text, candidates })
     }
 
-    /// The candidates that make the text right: the leaf where it is known and there, else the heading.
+    /// The listing as confidence is fitted on it.
     fn case(&self) -> calibrate::Case {
-        let of = |wanted: &[Right]| -> Vec<usize> {
-            let right = |(_, candidate): &(usize, &Candidate)| wanted.contains(&candidate.right);
-            self.candidates.iter().enumerate().filter(right).map(|(at, _)| at).collect()
-        };
-        let leaf = of(&[Right::Subheading]);
         calibrate::Case {
             logits: self.candidates.iter().map(|candidate| f64::from(candidate.logit)).collect(),
             opinions: self.candidates.iter().map(|candidate| candidate.opinions.map(f64::from)).collect(),
-            right: if leaf.is_empty() { of(&[Right::Heading, Right::HeadingAtLeast]) } else { leaf },
+            right: Right::indices(self.candidates.iter().map(|candidate| candidate.right)),
             text: self.text.iter().map(|x| f64::from(*x)).collect(),
         }
     }
