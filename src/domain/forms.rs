@@ -70,11 +70,9 @@ pub(crate) fn each_once(item: ObjectBuilder, most: usize) -> ArrayBuilder {
     ArrayBuilder::new().items(item).min_items(Some(1)).max_items(Some(most)).unique_items(true)
 }
 
-/// Some of these names, each once.
+/// Some of these names; one that is there twice says no more.
 pub(crate) fn some_of(names: impl IntoIterator<Item = impl Into<String>>) -> ArrayBuilder {
-    let names: Vec<String> = names.into_iter().map(Into::into).collect();
-    let most = names.len();
-    each_once(one_of(names), most)
+    ArrayBuilder::new().items(one_of(names)).min_items(Some(1))
 }
 
 /// A whole number of 64 bits, not below this.

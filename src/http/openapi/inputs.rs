@@ -1,12 +1,12 @@
 //! What holds for every request and cannot be said at a field: null stands for nothing but a removal, there are no
-//! other fields than those named, and whole numbers fit into 64 bits. What a parameter or a field may hold is said where it is declared.
+//! other fields than those named, whole numbers fit into 64 bits, and texts have no U+0000. What a parameter or a field may hold is said where it is declared.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use utoipa::openapi::schema::{AdditionalProperties, Schema};
 use utoipa::openapi::{OpenApi as Document, RefOr};
 
-use crate::http::openapi::schemas::{each_reference, is_nullable, limit_whole, with_null, without_null};
+use crate::http::openapi::schemas::{each_reference, is_nullable, limit_whole, with_null, without_nul, without_null};
 
 /// Says it of the bodies of the whole document.
 pub(super) fn narrow(document: &mut Document) {
@@ -32,6 +32,7 @@ pub(super) fn narrow(document: &mut Document) {
         }
         for schema in object.properties.values_mut() {
             limit_whole(schema);
+            without_nul(schema);
             let removes = patches.contains(name) && is_nullable(schema);
             without_null(schema);
             if removes {

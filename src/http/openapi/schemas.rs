@@ -60,6 +60,9 @@ pub(in crate::http) fn without_null(schema: &mut RefOr<Schema>) {
     }
 }
 
+/// A text without U+0000.
+const NO_NUL: &str = r"^[^\u0000]*$";
+
 /// Adds null to what a schema allows.
 pub(in crate::http) fn with_null(schema: &mut RefOr<Schema>) {
     if is_nullable(schema) {
@@ -111,6 +114,24 @@ pub(in crate::http) fn each_reference(schema: &mut RefOr<Schema>, visit: &mut im
     each(schema, &mut |inside| {
         if let RefOr::Ref(reference) = inside {
             visit(reference.ref_location.trim_start_matches(COMPONENTS));
+        }
+    });
+}
+
+/// No text of a request has the character U+0000, which PostgreSQL cannot store. Texts of a form of their own have none.
+pub(in crate::http) fn without_nul(schema: &mut RefOr<Schema>) {
+    each(schema, &mut |inside| {
+        let is_text = schema_type(inside).is_some_and(|types| match types {
+            SchemaType::Type(only) => *only == Type::String,
+            SchemaType::Array(several) => several.contains(&Type::String),
+            SchemaType::AnyValue => false,
+        });
+        if let RefOr::T(Schema::Object(object)) = inside
+            && is_text
+            && object.format.is_none()
+            && object.enum_values.is_none()
+        {
+            object.pattern.get_or_insert_with(|| NO_NUL.to_owned());
         }
     });
 }

@@ -33,29 +33,29 @@ pub(in crate::http) struct ProductBody {
     /// Required.
     #[schema(required = true, nullable = false)]
     product_details: Option<Details>,
-    /// Ignored.
+    /// Ignored, whatever it holds.
     #[expect(dead_code, reason = "read-only")]
-    #[schema(value_type = Option<String>, read_only)]
+    #[schema(value_type = Option<Value>, read_only)]
     product_id: Option<IgnoredAny>,
-    /// Ignored.
+    /// Ignored, whatever it holds.
     #[expect(dead_code, reason = "read-only")]
-    #[schema(value_type = Option<Vec<String>>, read_only)]
+    #[schema(value_type = Option<Value>, read_only)]
     application_tags: Option<IgnoredAny>,
-    /// Ignored.
+    /// Ignored, whatever it holds.
     #[expect(dead_code, reason = "read-only")]
-    #[schema(value_type = Option<Vec<ApplicationIssue>>, read_only)]
+    #[schema(value_type = Option<Value>, read_only)]
     application_issues: Option<IgnoredAny>,
-    /// Ignored.
+    /// Ignored, whatever it holds.
     #[expect(dead_code, reason = "read-only")]
-    #[schema(value_type = Option<String>, read_only)]
+    #[schema(value_type = Option<Value>, read_only)]
     created_at: Option<IgnoredAny>,
-    /// Ignored.
+    /// Ignored, whatever it holds.
     #[expect(dead_code, reason = "read-only")]
-    #[schema(value_type = Option<String>, read_only)]
+    #[schema(value_type = Option<Value>, read_only)]
     updated_at: Option<IgnoredAny>,
-    /// Ignored.
+    /// Ignored, whatever it holds.
     #[expect(dead_code, reason = "read-only")]
-    #[schema(value_type = Option<ProductPicture>, read_only)]
+    #[schema(value_type = Option<Value>, read_only)]
     picture: Option<IgnoredAny>,
 }
 
