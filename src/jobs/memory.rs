@@ -64,7 +64,9 @@ pub async fn run(
 pub async fn work_off(store: &Store, engine: &Arc<Engine>, shutdown: &CancellationToken) -> Result<usize, StoreError> {
     let mut queued = 0;
     loop {
-        follow(store, engine).await?;
+        // At a start that is all that was ever decided.
+        let Some(followed) = shutdown.run_until_cancelled(follow(store, engine)).await else { return Ok(queued) };
+        followed?;
         let lessons = store.memory_lessons().await?;
         if lessons.is_empty() {
             return Ok(queued);

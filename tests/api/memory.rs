@@ -5,6 +5,7 @@ use vat_classification::app::remembered;
 use vat_classification::domain::access::Level;
 use vat_classification::domain::access::Plan;
 use vat_classification::jobs::memory;
+use vat_classification::store::memory::PAGE_DECISIONS;
 
 use crate::app::{App, german, version};
 
@@ -192,6 +193,24 @@ async fn another_service_and_one_that_starts_anew_know_what_was_decided() {
     assert_eq!(started.memory().len(), 2);
     memory::follow(&app.store, &started).await.expect("followed");
     assert_eq!(started.memory().len(), 2);
+}
+
+#[tokio::test]
+async fn decisions_of_transactions_whose_numbers_differ_in_length_are_all_followed_page_by_page() {
+    let app = App::start().await;
+    // As text, the later transaction comes first.
+    let insert = "insert into memory_decisions
+                      (account_id, assignment_uuid, product_key, taxonomy, verdict, product_class, texts, changed_in)
+                  select account_id, gen_random_uuid(), number, 0, 1, '090121-00-000', $2, $1::text::xid8
+                  from accounts, generate_series(1, $3) number limit $3";
+    let texts = json!({"languageAttributes": {"de": {"productName": GOODS[0].1}}});
+    for (transaction, rows) in [("9", 3), ("10", PAGE_DECISIONS)] {
+        let inserted = sqlx::query(insert).bind(transaction).bind(&texts).bind(rows);
+        inserted.execute(app.store.pool()).await.expect("decisions");
+    }
+    let started = std::sync::Arc::new(app.engine.with_own_memory());
+    memory::follow(&app.store, &started).await.expect("followed");
+    assert_eq!(started.memory().len() as i64, PAGE_DECISIONS + 3);
 }
 
 #[tokio::test]

@@ -106,7 +106,7 @@ impl Store {
         };
         let (from, assignment) = after.unwrap_or_else(|| (from.to_owned(), Uuid::nil()));
         let rows = sqlx::query(
-            "select account_id, assignment_uuid, taxonomy, verdict, product_class, texts, changed_in::text as changed_in
+            "select account_id, assignment_uuid, taxonomy, verdict, product_class, texts, changed_in::text as transaction
              from memory_decisions
              where (changed_in, assignment_uuid) > ($1::text::xid8, $2) and changed_in < $3::text::xid8
                and ($4::text is null or not pg_visible_in_snapshot(changed_in, $4::text::pg_snapshot))
@@ -121,7 +121,7 @@ impl Store {
         .await?;
         let next = match rows.last() {
             Some(last) if rows.len() as i64 == PAGE_DECISIONS => {
-                Some((last.try_get("changed_in")?, last.try_get("assignment_uuid")?))
+                Some((last.try_get("transaction")?, last.try_get("assignment_uuid")?))
             }
             _ => None,
         };
