@@ -157,6 +157,9 @@ impl Extractor {
         self.tokens.read(content);
         self.tokens.list.truncate(MAX_WORDS);
         let Some(language) = self.language(lexicon, key) else { return };
+        if field == Field::Name && self.names_no_good() {
+            return;
+        }
         self.leave_own_labels_out(lexicon);
         if language == Language::German {
             self.take_basic_forms(lexicon);
@@ -189,6 +192,13 @@ impl Extractor {
                 self.mark_head(lexicon, at, space, &walk, features);
             }
         }
+    }
+
+    /// Whether a name says for what something is or what comes with it, in one word, and nothing else: `für Katzen`,
+    /// `inkl. Batterien`. What has more words behind may still name the good (`for iPhone 12 case`).
+    fn names_no_good(&self) -> bool {
+        let first = self.tokens.list.first().and_then(|token| role_of(&self.tokens, token));
+        self.content.len() <= 1 && matches!(first, Some((Role::Introduces, _)))
     }
 
     /// The language of the tokens by its words, the key being one voice among them; none when it is neither. Notes which

@@ -99,3 +99,14 @@ fn foreign_text_is_read_only_when_its_words_are_known() {
     assert!(keys("fr", "veste en cuir véritable pour homme").is_empty());
     assert!(keys("ru", "кожаная куртка").is_empty());
 }
+
+#[test]
+fn a_name_that_says_but_for_what_it_is_or_what_comes_with_it_is_no_evidence() {
+    for name in ["für Schuhe", "inkl. Kabel", "mit Tasche"] {
+        assert!(features("de", name).is_empty(), "{name}");
+    }
+    for name in ["Schuhe", "für Damen Schuhe", "Kabel inkl. Tasche"] {
+        assert!(!features("de", name).is_empty(), "{name}");
+    }
+    assert!(features("en", "for leather").is_empty() && !features("en", "for leather shoes").is_empty());
+}
