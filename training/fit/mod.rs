@@ -54,7 +54,7 @@ pub(crate) struct Options {
     #[arg(long, default_value = "models/taxonomy/hs2022")]
     pub(crate) labels: PathBuf,
     /// Further rows in the form of the corpus, such as those of `export-reviewed`.
-    #[arg(long)]
+    #[arg(long, visible_alias = "with")]
     pub(crate) extra: Vec<PathBuf>,
     /// Where the model is written.
     #[arg(long, default_value = "models/classifier.bin")]
