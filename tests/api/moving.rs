@@ -76,7 +76,7 @@ impl Two {
         let labelled = json!({"assignmentUuids": [second["assignmentUuid"]], "labels": ["hot"]});
         self.send("PUT", "/assignments", labelled, 200).await;
         self.send("DELETE", "/products/global?productId=p29&currentVersion=1", Value::Null, 204).await;
-        self.send("PUT", "/products/global?productId=p7&currentVersion=1", german("Herren T-Shirt"), 200).await;
+        self.send("PUT", "/products/global?productId=p7&currentVersion=1", german("Herren Jeans"), 200).await;
         let mut picture = b"--X\r\nContent-Disposition: form-data; name=\"file\"\r\n\r\n".to_vec();
         let mut bytes = Cursor::new(Vec::new());
         DynamicImage::new_rgb8(3, 2).write_to(&mut bytes, ImageFormat::Png).expect("a picture");
