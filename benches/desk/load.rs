@@ -56,7 +56,7 @@ pub(crate) async fn load(server: &str, database: &str, assignments: i64) -> anyh
 const PRODUCTS: &str = "
 insert into products (account_id, shop_id, product_id, version, shop_ids, details, applications, application_tags,
                       application_issues)
-select $1, case when n % 100 = 7 then 1 + n % 5 else 0 end, 'P-' || lpad(n::text, 7, '0'), 1,
+select $1, case when n % 100 = 7 then 1 + n % 5 else 0 end, 'P-' || lpad(n::text, 8, '0'), 1,
        case when n % 50 = 3 then array[1 + n % 3] else '{}' end,
        jsonb_build_object('languageAttributes', jsonb_build_object(
            'de', jsonb_build_object(
@@ -94,5 +94,5 @@ from (select product_key, product_id, shop_id, n, random() as pick, random() as 
              case when r < 0.25 then 'UNASSIGNED' when r < 0.55 then 'REJECTED' when r < 0.93 then 'ASSIGNED'
                   when r < 0.99 then 'APPROVED' else 'DENIED' end as status
       from (select product_key, product_id, shop_id, substring(product_id from 3)::bigint as n, random() as r
-            from products where account_id = $1 and product_id >= 'P-' || lpad($2::text, 7, '0')
-                            and product_id <= 'P-' || lpad($3::text, 7, '0') offset 0) as drawn offset 0) as made";
+            from products where account_id = $1 and product_id >= 'P-' || lpad($2::text, 8, '0')
+                            and product_id <= 'P-' || lpad($3::text, 8, '0') offset 0) as drawn offset 0) as made";

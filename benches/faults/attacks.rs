@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
 use crate::probe::Service;
+use crate::wire::Wire;
 
 /// Bytes of the largest body that is taken anywhere.
 const LARGEST_BODY: usize = 32 << 20;
@@ -148,31 +149,36 @@ async fn given_up(service: Service) -> String {
 }
 
 async fn overload(service: Service) -> String {
+    let wire = Arc::new(Wire::to(service.address()));
+    let head = format!("host: {}\r\nauthorization: Bearer {}\r\n", service.address(), service.token);
+    let list =
+        Arc::new(format!("GET {} HTTP/1.1\r\n{head}\r\n", service.path("/products/global?size=20&detail=Small")));
+    let create = format!(
+        "POST {} HTTP/1.1\r\n{head}content-type: application/json\r\n",
+        service.path("/products/global?updateIfExists=true")
+    );
     let one = |number: usize| {
-        let service = service.clone();
+        let (wire, list) = (wire.clone(), list.clone());
+        let create = (number.is_multiple_of(3)).then(|| {
+            let body = json!({format!("load-{number}"): {"productDetails": {}}}).to_string();
+            format!("{create}content-length: {}\r\n\r\n{body}", body.len())
+        });
         async move {
             let began = Instant::now();
-            let status = match number % 3 {
-                0 => {
-                    let body = json!({format!("load-{number}"): {"productDetails": {}}}).to_string();
-                    service.post("/products/global?updateIfExists=true", body).await
-                }
-                _ => {
-                    let url = format!("{}{}", service.base, service.path("/products/global?size=20&detail=Small"));
-                    let answer = service.client.get(url).bearer_auth(&service.token).send().await;
-                    answer.map_or(0, |answer| answer.status().as_u16())
-                }
-            };
+            let status = wire.send(create.as_ref().unwrap_or(&list).as_bytes()).await;
             (status, began.elapsed())
         }
     };
     let began = Instant::now();
-    let closed = join_all((0..SUSTAINING.0).map(|client| async move {
-        let mut done = 0;
-        while began.elapsed() < SUSTAINING.1 {
-            done += usize::from((200..300).contains(&one(client + done * SUSTAINING.0).await.0));
+    let closed = join_all((0..SUSTAINING.0).map(|client| {
+        let one = &one;
+        async move {
+            let mut done = 0;
+            while began.elapsed() < SUSTAINING.1 {
+                done += usize::from((200..300).contains(&one(client + done * SUSTAINING.0).await.0));
+            }
+            done
         }
-        done
     }));
     let sustained = closed.await.into_iter().sum::<usize>() as f64 / SUSTAINING.1.as_secs_f64();
     let (time, times) = OVERLOAD;

@@ -12,6 +12,7 @@
 mod attacks;
 mod outages;
 mod probe;
+mod wire;
 
 use std::time::Duration;
 

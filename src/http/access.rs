@@ -2,6 +2,7 @@
 //!
 //! A GET needs READ and any other method EDIT, unless the router says otherwise at the route, with [`reads`] or [`admin`].
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::HttpBody;
@@ -13,15 +14,18 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 
 use crate::domain::access::{Level, TokenHash, hash_token};
-use crate::http::admission::{Standing, Tab};
+use crate::http::admission::{Admission, Standing, Tab};
 use crate::http::console::session_token;
 use crate::http::error::ApiError;
-use crate::http::layers::time_limit;
+use crate::http::layers::{Seen, guarded, time_limit};
+use crate::http::links::BASE_PATH;
 use crate::http::series;
 use crate::http::state::AppState;
 use crate::store::StoreError;
 use crate::store::accounts::{Caller, Credential};
 
+/// The route, as logs and metrics name it, of requests that were sent away before it was looked for.
+const TURNED_AWAY: &str = "turned away";
 /// How much sooner than any request one with a credential has to be done.
 const AHEAD: Duration = Duration::from_secs(1);
 
@@ -55,6 +59,16 @@ async fn need(level: Level, mut request: Request, next: Next) -> Response {
 pub(super) fn account_and_level(extensions: &Extensions) -> Result<(i64, Level), ApiError> {
     let holder = extensions.get::<Holder>().map(|holder| (holder.caller.account, holder.level));
     holder.ok_or_else(|| ApiError::Internal("a route is not behind authentication".to_owned()))
+}
+
+/// Sends away whom there is no place for, before anything else is done for them: under four times the load that can be
+/// served three of four requests are.
+pub(super) async fn turn_away(State(admission): State<Arc<Admission>>, request: Request, next: Next) -> Response {
+    if !request.uri().path().starts_with(BASE_PATH) || !admission.is_full(|| token(&request)) {
+        return next.run(request).await;
+    }
+    let refusal = async { Admission::refusal().into_response() };
+    guarded(Seen::of(&request, TURNED_AWAY.to_owned()).answered(refusal).await)
 }
 
 /// Lets a request pass when it has a credential in force. Whether its level is high enough is judged where the handler
@@ -109,7 +123,7 @@ async fn admit(state: &AppState, request: &mut Request) -> Result<(Tab, Result<S
         tab.enter().await?;
         holder(state, token).await?
     } else {
-        let _lookup = state.admission.lookup(token.as_ref()).await?;
+        let _lookup = state.admission.lookup().await?;
         holder(state, token).await?
     };
     if let Some(token) = token {

@@ -152,12 +152,19 @@ impl Admission {
         })
     }
 
-    /// Waits for a turn to look up a credential. Refused at once, so that a refusal costs next to nothing, when all places
-    /// are taken and the queue is full: of the whole, or of the account that the token had when it was last looked up.
-    pub(super) async fn lookup(&self, token: Option<&TokenHash>) -> Result<OwnedSemaphorePermit, ApiError> {
-        if self.requests.is_full() || token.is_some_and(|token| self.has_full_share(token)) {
-            return Err(overloaded());
-        }
+    /// Whether all places are taken and the queue is full: of the whole, or of the account that the token had when it was
+    /// last looked up.
+    pub(super) fn is_full(&self, token: impl FnOnce() -> Option<TokenHash>) -> bool {
+        self.requests.is_full() || token().is_some_and(|token| self.has_full_share(&token))
+    }
+
+    /// Why a request is sent away where it is so full.
+    pub(super) fn refusal() -> ApiError {
+        overloaded()
+    }
+
+    /// Waits for a turn to look up a credential.
+    pub(super) async fn lookup(&self) -> Result<OwnedSemaphorePermit, ApiError> {
         self.lookups.enter().await.ok_or_else(overloaded)
     }
 

@@ -41,44 +41,64 @@ const GUARDS: [(HeaderName, &str); 4] = [
 
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The outermost layer.
+/// The outermost layer of every route.
 pub(super) async fn surround(request: Request, next: Next) -> Response {
-    let id = Uuid::now_v7();
-    let (trace, parent) = traces::context(request.headers(), id);
-    let id = id.to_string();
-    let method = request.method().clone();
-    let path = request.uri().path().to_owned();
     let route = route_name(&request);
-    let verb = method_name(&method);
-    // Who asks is filled in when the token is known.
-    let span = tracing::info_span!("request", id = %id, method = verb, route = %route, account = Empty, user = Empty);
-    let for_operators = route.starts_with("/health") || route == "/metrics";
-    let (began, began_at) = (Instant::now(), SystemTime::now());
-    async move {
-        let answer = tokio::time::timeout(time_limit(&path), next.run(request)).await;
-        let answer = answer.unwrap_or_else(|_| ApiError::RequestTimeout.into_response());
-        let mut answer = error::finish(answer, &method, &path, &id).await;
-        if let Ok(value) = HeaderValue::from_str(&id) {
-            answer.headers_mut().insert(REQUEST_ID.clone(), value);
-        }
-        let lasted = began.elapsed();
-        let seconds = lasted.as_secs_f64();
-        let status = answer.status().as_u16();
-        traces::record(Span { trace, parent, method: verb, route: route.clone(), status, began: began_at, lasted });
-        let labels = [("method", verb.to_owned()), ("route", route), ("status", status.to_string())];
-        metrics::counter!("vat_classification_http_requests_total", &labels).increment(1);
-        metrics::histogram!("vat_classification_http_request_seconds", &labels).record(seconds);
-        // In tenths, which is as exact as it is true.
-        let milliseconds = (seconds * 1e4).round() / 10.0;
-        if for_operators {
-            tracing::debug!(status, milliseconds, "answered");
-        } else {
-            tracing::info!(status, milliseconds, "answered");
-        }
-        answer
+    Seen::of(&request, route).answered(next.run(request)).await
+}
+
+/// What is told of a request beside its answer.
+pub(super) struct Seen {
+    id: Uuid,
+    trace: ([u8; 16], Option<[u8; 8]>),
+    method: Method,
+    path: String,
+    route: String,
+}
+
+impl Seen {
+    pub(super) fn of(request: &Request, route: String) -> Seen {
+        let id = Uuid::now_v7();
+        let trace = traces::context(request.headers(), id);
+        Seen { id, trace, method: request.method().clone(), path: request.uri().path().to_owned(), route }
     }
-    .instrument(span)
-    .await
+
+    /// Waits for the answer, gives an error its shape, and tells log, metrics and traces.
+    pub(super) async fn answered(self, answer: impl Future<Output = Response>) -> Response {
+        let Seen { id, trace: (trace, parent), method, path, route } = self;
+        let id = id.to_string();
+        let verb = method_name(&method);
+        // Who asks is filled in when the token is known.
+        let span =
+            tracing::info_span!("request", id = %id, method = verb, route = %route, account = Empty, user = Empty);
+        let for_operators = route.starts_with("/health") || route == "/metrics";
+        let (began, began_at) = (Instant::now(), SystemTime::now());
+        async move {
+            let answer = tokio::time::timeout(time_limit(&path), answer).await;
+            let answer = answer.unwrap_or_else(|_| ApiError::RequestTimeout.into_response());
+            let mut answer = error::finish(answer, &method, &path, &id).await;
+            if let Ok(value) = HeaderValue::from_str(&id) {
+                answer.headers_mut().insert(REQUEST_ID.clone(), value);
+            }
+            let lasted = began.elapsed();
+            let seconds = lasted.as_secs_f64();
+            let status = answer.status().as_u16();
+            traces::record(Span { trace, parent, method: verb, route: route.clone(), status, began: began_at, lasted });
+            let labels = [("method", verb.to_owned()), ("route", route), ("status", status.to_string())];
+            metrics::counter!("vat_classification_http_requests_total", &labels).increment(1);
+            metrics::histogram!("vat_classification_http_request_seconds", &labels).record(seconds);
+            // In tenths, which is as exact as it is true.
+            let milliseconds = (seconds * 1e4).round() / 10.0;
+            if for_operators {
+                tracing::debug!(status, milliseconds, "answered");
+            } else {
+                tracing::info!(status, milliseconds, "answered");
+            }
+            answer
+        }
+        .instrument(span)
+        .await
+    }
 }
 
 /// The method as logs and metrics name it. A client may send any token as its method; each new one would be a series of
@@ -108,7 +128,11 @@ fn route_name(request: &Request) -> String {
 /// Adds the headers that keep a browser from taking an answer for something else than it is. An answer that says more
 /// about itself keeps what it says.
 pub(super) async fn guard(request: Request, next: Next) -> Response {
-    let mut answer = next.run(request).await;
+    guarded(next.run(request).await)
+}
+
+/// An answer with these headers.
+pub(super) fn guarded(mut answer: Response) -> Response {
     for (name, value) in GUARDS {
         answer.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }

@@ -125,13 +125,16 @@ fn health() -> Router<AppState> {
 /// What surrounds every route.
 fn dressed(routes: Router<AppState>, state: AppState) -> Router {
     let worth_compressing = DefaultPredicate::new().and(SizeAbove::new(LEAST_COMPRESSED_BYTES));
-    routes
+    let admission = state.admission.clone();
+    let routes = routes
         .fallback(nothing)
         .layer(CatchPanicLayer::custom(layers::panicked))
         .layer(from_fn(layers::surround))
         .layer(from_fn(layers::guard))
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(worth_compressing))
-        .with_state(state)
+        .with_state(state);
+    // Around the router instead of within it, where a layer would run after the route was found.
+    Router::new().fallback_service(routes).layer(from_fn_with_state(admission, access::turn_away))
 }
 
 /// The operations on products, global or of a shop.

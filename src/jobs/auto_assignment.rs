@@ -66,7 +66,9 @@ async fn work(
         let Some(batch) = store.claim_auto_assignments(BATCH_PRODUCTS).await? else { return Ok(()) };
         others.notify_one();
         // What was decided before these products were queued is known to whoever decides for them.
-        memory::follow(store, engine).await?;
+        if !memory::follow(store, engine, shutdown).await? {
+            return Ok(());
+        }
         let began = Instant::now();
         let (batch, results) = decide(engine.clone(), batch).await;
         metrics::histogram!("vat_classification_decision_seconds").record(began.elapsed());

@@ -64,9 +64,9 @@ pub async fn run(
 pub async fn work_off(store: &Store, engine: &Arc<Engine>, shutdown: &CancellationToken) -> Result<usize, StoreError> {
     let mut queued = 0;
     loop {
-        // At a start that is all that was ever decided.
-        let Some(followed) = shutdown.run_until_cancelled(follow(store, engine)).await else { return Ok(queued) };
-        followed?;
+        if !follow(store, engine, shutdown).await? {
+            return Ok(queued);
+        }
         let lessons = store.memory_lessons().await?;
         if lessons.is_empty() {
             return Ok(queued);
@@ -87,11 +87,19 @@ pub async fn work_off(store: &Store, engine: &Arc<Engine>, shutdown: &Cancellati
     }
 }
 
-/// Learns all that people decided until now, at this service or another.
+/// Learns all that people decided until now, at this service or another; at a start that is all that was ever decided.
+/// False when the service stops before all is known.
 ///
 /// # Errors
 /// When the database fails; what was learnt before stays.
-pub async fn follow(store: &Store, engine: &Arc<Engine>) -> Result<(), StoreError> {
+pub async fn follow(store: &Store, engine: &Arc<Engine>, shutdown: &CancellationToken) -> Result<bool, StoreError> {
+    shutdown
+        .run_until_cancelled(learn_what_is_new(store, engine))
+        .await
+        .map_or(Ok(false), |learnt| learnt.map(|()| true))
+}
+
+async fn learn_what_is_new(store: &Store, engine: &Arc<Engine>) -> Result<(), StoreError> {
     let mut followed = engine.memory().followed.lock().await;
     let model_version = engine.model().version;
     if followed.as_ref().is_some_and(|followed| followed.model_version != model_version) {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use serde_json::json;
 use vat_classification::domain::{Product, ShopId};
 use vat_classification::store::products::{Asked, NewProduct};
@@ -145,4 +147,23 @@ async fn a_claim_of_the_index_holds_up_neither_the_feed_nor_a_service_that_takes
     let outcome = vat_classification::store::search::Outcome::Done;
     taken.finish(&changes.into_iter().map(|change| (change, outcome.clone())).collect::<Vec<_>>()).await.expect("done");
     assert_eq!(app.store.search_queue_length().await.expect("a count"), 0);
+}
+
+#[tokio::test]
+async fn whom_there_is_no_place_for_is_told_so_at_once_and_in_the_shape_of_every_error() {
+    let app = App::start().await;
+    app.get("/products/global").await.expect(200);
+    let mut held = app.store.pool().begin().await.expect("a transaction");
+    sqlx::query("lock table products in access exclusive mode").execute(&mut *held).await.expect("a lock");
+    // Three quarters of the 32 places and of the eight times as many who may wait are an account's.
+    let mut sent: FuturesUnordered<_> = (0..(32 + 256) * 3 / 4 + 1).map(|_| app.get("/products/global")).collect();
+    let refused = sent.next().await.expect("an answer").expect(503);
+    assert_eq!(refused.body["code"], "ServiceUnavailable");
+    assert_eq!((&refused.headers["retry-after"], &refused.headers["x-content-type-options"]), (&"1", &"nosniff"));
+    assert_eq!(refused.body["instance"], refused.headers["x-request-id"].to_str().expect("text"));
+    assert!(refused.body["path"].as_str().is_some_and(|path| path.ends_with("/products/global")));
+    held.rollback().await.expect("no lock");
+    while let Some(answer) = sent.next().await {
+        assert!([200, 503].contains(&answer.status), "{}", answer.body);
+    }
 }

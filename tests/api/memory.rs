@@ -1,10 +1,14 @@
 //! What one decision teaches.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 use vat_classification::app::remembered;
+use vat_classification::decision::Engine;
 use vat_classification::domain::access::Level;
 use vat_classification::domain::access::Plan;
-use vat_classification::jobs::memory;
+use vat_classification::jobs::{auto_assignment, memory};
 use vat_classification::store::memory::PAGE_DECISIONS;
 
 use crate::app::{App, german, version};
@@ -25,6 +29,10 @@ async fn act(app: &App, product: &str, action: &str) {
 
 async fn class(app: &App, product: &str) -> Value {
     app.assignment("TARIC", product).await["productClassCode"].clone()
+}
+
+async fn follow(app: &App, service: &Arc<Engine>) {
+    assert!(memory::follow(&app.store, service, &CancellationToken::new()).await.expect("followed"));
 }
 
 async fn with_goods() -> App {
@@ -183,16 +191,50 @@ async fn another_service_and_one_that_starts_anew_know_what_was_decided() {
     let app = with_goods().await;
     act(&app, "a", TOLD).await;
     app.learn().await;
-    let started = std::sync::Arc::new(app.engine.with_own_memory());
-    memory::follow(&app.store, &started).await.expect("followed");
+    let started = Arc::new(app.engine.with_own_memory());
+    follow(&app, &started).await;
     assert_eq!(started.memory().len(), 1);
     act(&app, "a", "UNASSIGN").await;
     act(&app, "other", TOLD).await;
     act(&app, "b", "ASSIGN&productClass=190219-00-000").await;
-    memory::follow(&app.store, &started).await.expect("followed");
+    follow(&app, &started).await;
     assert_eq!(started.memory().len(), 2);
-    memory::follow(&app.store, &started).await.expect("followed");
+    follow(&app, &started).await;
     assert_eq!(started.memory().len(), 2);
+}
+
+#[tokio::test]
+async fn a_service_that_stops_before_it_knows_all_decisions_gives_back_what_it_has_claimed() {
+    let app = with_goods().await;
+    app.create(&[("waiting", "Zanbar Quillet Morvo 70")]).await;
+    let started = Arc::new(app.engine.with_own_memory());
+    // As at a start with very many decisions: whoever wants to know them waits.
+    let others_learn = started.memory().followed.lock().await;
+    let stopping = CancellationToken::new();
+    stopping.cancel();
+    assert!(!memory::follow(&app.store, &started, &stopping).await.expect("given up"));
+    let stopping = CancellationToken::new();
+    let mut works = Box::pin(auto_assignment::work_off(&app.store, &started, &stopping));
+    tokio::select! {
+        ended = &mut works => panic!("{ended:?} before it knew what was decided"),
+        () = until_claimed(&app) => {}
+    }
+    stopping.cancel();
+    works.await.expect("ended");
+    drop(others_learn);
+    while app.assignment("TARIC", "waiting").await["autoAssignment"] != "DONE" {
+        app.assign().await;
+    }
+}
+
+/// Waits until a job holds rows of the queue.
+async fn until_claimed(app: &App) {
+    let claimed =
+        "select exists (select from pg_locks where relation = 'auto_queue'::regclass and mode = 'RowShareLock'
+                       and database = (select oid from pg_database where datname = current_database()))";
+    while !sqlx::query_scalar::<_, bool>(claimed).fetch_one(app.store.pool()).await.expect("a look") {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
@@ -208,8 +250,8 @@ async fn decisions_of_transactions_whose_numbers_differ_in_length_are_all_follow
         let inserted = sqlx::query(insert).bind(transaction).bind(&texts).bind(rows);
         inserted.execute(app.store.pool()).await.expect("decisions");
     }
-    let started = std::sync::Arc::new(app.engine.with_own_memory());
-    memory::follow(&app.store, &started).await.expect("followed");
+    let started = Arc::new(app.engine.with_own_memory());
+    follow(&app, &started).await;
     assert_eq!(started.memory().len() as i64, PAGE_DECISIONS + 3);
 }
 

@@ -9,6 +9,8 @@ use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 
 /// Where components lie in a reference.
 pub(super) const COMPONENTS: &str = "#/components/schemas/";
+/// A text without U+0000.
+const NO_NUL: &str = r"^[^\u0000]*$";
 
 fn is_null(schema: &RefOr<Schema>) -> bool {
     matches!(schema, RefOr::T(Schema::Object(object)) if object.schema_type == SchemaType::Type(Type::Null))
@@ -59,9 +61,6 @@ pub(in crate::http) fn without_null(schema: &mut RefOr<Schema>) {
         }
     }
 }
-
-/// A text without U+0000.
-const NO_NUL: &str = r"^[^\u0000]*$";
 
 /// Adds null to what a schema allows.
 pub(in crate::http) fn with_null(schema: &mut RefOr<Schema>) {
