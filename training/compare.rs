@@ -13,7 +13,7 @@ use vat_classification::classify::{Classifier, ProductText};
 use vat_classification::domain::ClassCode;
 
 use crate::evaluate;
-use crate::fit::{self, Sample};
+use crate::fit;
 use crate::{corpus, labels};
 
 /// Digits at which all are compared.
@@ -24,8 +24,8 @@ const DIGITS: usize = 4;
 pub(crate) struct Options {
     /// Files of texts with known codes, as for `evaluate`; the held-out rows of the corpus are a further set.
     pub(crate) files: Vec<PathBuf>,
-    /// The model, fitted on this corpus.
-    #[arg(long, default_value = "models/classifier.bin")]
+    /// A model that has learnt no more than the peers will: what `fit --measuring` wrote.
+    #[arg(long)]
     pub(crate) model: PathBuf,
     /// Directory of the corpus.
     #[arg(long, default_value = "training/corpus")]
@@ -62,7 +62,10 @@ struct Figure {
 pub(crate) fn run(options: &Options) -> Result<()> {
     let corpus = corpus::read(&options.corpus, &options.extra)?;
     let samples = fit::samples(&corpus.rows, &labels::read(&options.labels)?);
-    let (held_out, trained): (Vec<&Sample>, Vec<&Sample>) = samples.iter().partition(|sample| sample.is_held_out());
+    let held_out = samples.iter().filter(|sample| sample.is_held_out());
+    let trained = samples.iter().filter(|sample| sample.is_of_first_base());
+    let classifier = Classifier::load(&options.model)?;
+    evaluate::refuse_learnt(&classifier)?;
     let mut cases = Vec::new();
     for file in &options.files {
         cases.extend(evaluate::read(file)?);
@@ -71,17 +74,17 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     for case in cases.iter().filter(|case| case.code.digits() >= DIGITS) {
         tests.push((format!("{} {}", case.set, case.language), case.code.prefix(DIGITS), case.text()));
     }
-    for sample in held_out.iter().filter(|sample| sample.code.digits() >= DIGITS) {
+    for sample in held_out.filter(|sample| sample.code.digits() >= DIGITS) {
         tests.push((format!("held-out {}", sample.language_key()), sample.code.prefix(DIGITS), sample.text()));
     }
     fs::create_dir_all(&options.directory).with_context(|| options.directory.display().to_string())?;
-    let trained = trained.iter().filter(|sample| sample.code.digits() >= DIGITS);
+    let trained = trained.filter(|sample| sample.code.digits() >= DIGITS);
     let lines = trained.map(|sample| format!("{}\t{}\n", sample.code.prefix(DIGITS), plain(&sample.text())));
     fs::write(options.directory.join("train.tsv"), lines.collect::<String>())?;
     let lines = tests.iter().map(|(set, code, text)| format!("{set}\t{code}\t{}\n", plain(text)));
     fs::write(options.directory.join("test.tsv"), lines.collect::<String>())?;
 
-    let mut figures = ours(&Classifier::load(&options.model)?, &tests);
+    let mut figures = ours(&classifier, &tests);
     let peers = Command::new(&options.python)
         .arg(&options.script)
         .arg(&options.directory)

@@ -7,6 +7,8 @@ use super::voices::{Opinion, exponential};
 
 /// Features that are the logarithm of the second and of the third voice's probability of a candidate's heading.
 pub const OPINIONS: [usize; 2] = [25, 28];
+/// Feature of the text that says that its name as a whole stands in the corpus, under the heading that seems best.
+pub const KNOWN_NAME: usize = 28;
 /// Nearest rows below this similarity say nothing.
 const MIN_SIMILARITY: f32 = 0.1;
 /// What is added to probabilities before their logarithm is taken.
@@ -171,6 +173,7 @@ impl Scorer {
                 (group.described + FLOOR).ln() / 4.0,
                 seen.described / (group.described + FLOOR),
                 (described.share(heading) + FLOOR).ln() / 4.0,
+                f32::from(self.query.known_heading == Some(heading)),
             ];
         }
     }
@@ -220,6 +223,7 @@ impl Scorer {
             f32::from(second_agrees && third_agrees),
             best.described,
             most(&|group| group.described),
+            f32::from(self.query.known_heading == Some(heading)),
         ];
     }
 

@@ -16,13 +16,14 @@ use walk::{Walk, quantity_features, stem_language};
 
 mod forms;
 mod kinds;
+mod language;
 mod walk;
 
 pub use forms::MAX_LABEL_WORDS;
 pub use kinds::{FIELDS, Feature, Field, Kind, Place, PlainWord};
 
 /// Version of the features; a model made with another one is refused.
-pub const FEATURE_VERSION: u32 = 6;
+pub const FEATURE_VERSION: u32 = 7;
 
 /// Weight of a word in its own place.
 const WORD: f32 = 1.0;
@@ -45,10 +46,10 @@ const VAGUE: f32 = 0.4;
 const DESCRIPTION_HALF_LIFE: f32 = 40.0;
 /// Most words that are read of one piece of text.
 const MAX_WORDS: usize = 200;
+/// Most content words of a name that is known as a whole; longer ones hardly ever stand twice.
+const MAX_KNOWN_NAME: usize = 4;
 /// Most tags that are read.
 const MAX_TAGS: usize = 20;
-/// Share of words that must be known before a text in another language than German or English is used.
-const MIN_KNOWN_SHARE: f32 = 0.5;
 
 /// Spaces of feature keys.
 const SPACE_WORD: Hash = Hash::space(b'W');
@@ -57,6 +58,7 @@ const SPACE_LAST: Hash = Hash::space(b'E');
 const SPACE_INTRODUCED: Hash = Hash::space(b'I');
 const SPACE_UNIT: Hash = Hash::space(b'#');
 const SPACE_MAGNITUDE: Hash = Hash::space(b'M');
+const SPACE_NAME: Hash = Hash::space(b'N');
 
 /// Extracts features; holds buffers, so use one for many texts.
 pub struct Extractor {
@@ -72,6 +74,7 @@ pub struct Extractor {
     strange: String,
     strange_words: Vec<(usize, usize, usize)>,
     plain_words: Vec<PlainWord>,
+    name_keys: Vec<u64>,
 }
 
 impl Default for Extractor {
@@ -87,6 +90,7 @@ impl Default for Extractor {
             strange: String::new(),
             strange_words: Vec::new(),
             plain_words: Vec::new(),
+            name_keys: Vec::new(),
         }
     }
 }
@@ -113,6 +117,7 @@ impl Extractor {
         self.strange.clear();
         self.strange_words.clear();
         self.plain_words.clear();
+        self.name_keys.clear();
         let mut piece = 0;
         pieces(text, |language, field, content| {
             self.piece(lexicon, language, field, content, piece, features);
@@ -128,6 +133,12 @@ impl Extractor {
     /// The content words of the last text, vague ones aside; of an unknown compound its parts.
     pub fn plain_words(&self) -> &[PlainWord] {
         &self.plain_words
+    }
+
+    /// Keys of the names of the last text as wholes: the stems of their words in their order with the numbers that measure
+    /// nothing, and without stop words, vague words and own labels. `Bananen, 1 kg` and `Bio Banane` have the same key in one language.
+    pub fn name_keys(&self) -> &[u64] {
+        &self.name_keys
     }
 
     /// Keys of the features of a known folded word: one for each language it is used in.
@@ -171,6 +182,8 @@ impl Extractor {
             introduced: false,
             before: None,
             naming: field == Field::Name,
+            name: SPACE_NAME.bytes_of(&[language as u8]),
+            named: 0,
             first: None,
             last: None,
             words: 0,
@@ -178,6 +191,9 @@ impl Extractor {
         let begin = features.len();
         for at in 0..self.tokens.list.len() {
             self.token(lexicon, at, &mut walk, features);
+        }
+        if field == Field::Name && (1..=MAX_KNOWN_NAME).contains(&walk.named) {
+            self.name_keys.push(walk.name.finish());
         }
         let source = |at: Option<usize>| at.map(|at| self.tokens.list[at].source);
         let (first, last) = (source(walk.first), source(walk.last));
@@ -201,46 +217,6 @@ impl Extractor {
         self.content.len() <= 1 && matches!(first, Some((Role::Introduces, _)))
     }
 
-    /// The language of the tokens by its words, the key being one voice among them; none when it is neither. Notes which
-    /// are content words, since their roles are asked for here.
-    fn language(&mut self, lexicon: &Lexicon<'_>, key: &str) -> Option<Language> {
-        let prefix =
-            key.as_bytes().get(..2).map(|prefix| [prefix[0].to_ascii_lowercase(), prefix[1].to_ascii_lowercase()]);
-        let declared = match prefix.as_ref().map(|prefix| &prefix[..]) {
-            Some(b"de" | b"ge") => Some(Language::German),
-            Some(b"en") => Some(Language::English),
-            _ => None,
-        };
-        let (mut balance, mut words, mut known) = (0i32, 0, 0);
-        self.infos.clear();
-        self.content.clear();
-        for (at, token) in self.tokens.list.iter().enumerate() {
-            let mut info = None;
-            if let Some((role, function)) = role_of(&self.tokens, token) {
-                words += 1;
-                if role == Role::Content {
-                    self.content.push(at);
-                }
-                info = lexicon.get(self.tokens.word(token));
-                known += i32::from(function.is_some() || info.is_some());
-                balance += match (function, info) {
-                    (Some(Language::German), _) => 2,
-                    (Some(Language::English), _) => -2,
-                    (_, Some(WordInfo { german: true, english: false, .. })) => 1,
-                    (_, Some(WordInfo { german: false, english: true, .. })) => -1,
-                    _ => 0,
-                };
-            }
-            self.infos.push(info);
-        }
-        match declared {
-            Some(Language::German) => Some(if balance < -2 { Language::English } else { Language::German }),
-            Some(Language::English) => Some(if balance > 2 { Language::German } else { Language::English }),
-            None if (known as f32) < MIN_KNOWN_SHARE * words as f32 => None,
-            None => Some(if balance > 0 { Language::German } else { Language::English }),
-        }
-    }
-
     fn token(&mut self, lexicon: &Lexicon<'_>, at: usize, walk: &mut Walk, features: &mut Vec<Feature>) {
         let token = self.tokens.list[at];
         if token.after_break {
@@ -251,18 +227,25 @@ impl Extractor {
         match token.kind {
             TokenKind::Number(quantity) => {
                 walk.before = None;
-                if let Some(quantity) = quantity {
-                    quantity_features(quantity, walk, &token, features);
+                match quantity {
+                    Some(quantity) => quantity_features(quantity, walk, &token, features),
+                    // The number of a model or a size; an own label that is left out stands as a number without digits.
+                    None if self.tokens.word(&token).starts_with(|c: char| c.is_ascii_digit()) => {
+                        walk.name = walk.name.bytes_of(b"#").bytes_of(self.tokens.word(&token).as_bytes());
+                    }
+                    None => {}
                 }
             }
             TokenKind::Word => match role(self.tokens.word(&token)).0 {
                 Role::Stop => walk.before = None,
                 Role::Introduces => {
+                    walk.name = walk.name.bytes_of(b"|");
                     walk.introduced = true;
                     walk.before = None;
                     walk.naming &= walk.last.is_none();
                 }
                 Role::Material => {
+                    walk.name = walk.name.bytes_of(b"|");
                     walk.before = None;
                     walk.naming &= walk.last.is_none();
                 }
@@ -283,6 +266,7 @@ impl Extractor {
         }
         walk.before = Some(at);
         if token.end == token.start + 1 {
+            walk.name = walk.name.bytes_of(self.tokens.word(&token).as_bytes());
             return;
         }
         let vague = self.infos[at].is_some_and(|info| info.vague);
@@ -291,10 +275,14 @@ impl Extractor {
             (false, true) => INTRODUCED,
             (false, false) => WORD,
         } * fade;
-        let make = |key, weight, kind| walk.feature(key, weight, kind, vague, &token, &token);
         let word = self.tokens.word(&token);
         let stem_language = stem_language(self.infos[at], walk.language);
         let stem = self.stem(stem_language, word);
+        if !vague {
+            walk.name = walk.name.bytes_of(b" ").bytes_of(stem.as_bytes());
+            walk.named += 1;
+        }
+        let make = |key, weight, kind| walk.feature(key, weight, kind, vague, &token, &token);
         let feature = features.len();
         features.push(make(SPACE_WORD.bytes_of(stem.as_bytes()).finish(), weight, Kind::Word));
         if walk.introduced && !vague {

@@ -22,7 +22,7 @@ use std::cell::RefCell;
 use std::path::Path;
 
 use crate::domain::{ClassCode, Precision};
-pub use dense::OPINIONS;
+pub use dense::{KNOWN_NAME, OPINIONS};
 use features::{Kind, pieces};
 pub use model::{Balance, Limits, ModelError, ModelInfo};
 use model::{DIMENSIONS, Model};

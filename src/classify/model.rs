@@ -25,7 +25,7 @@ pub use error::ModelError;
 pub use info::{Balance, Limits, ModelInfo, Ranker};
 
 /// Version of the layout of the file.
-pub const FORMAT_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 4;
 
 /// Dimensions of the vectors of words.
 pub const DIMENSIONS: usize = 64;
@@ -33,13 +33,16 @@ pub const DIMENSIONS: usize = 64;
 /// Bytes of a word's vector: its scale, then a signed byte for each dimension.
 pub const WORD_VECTOR: usize = 4 + DIMENSIONS;
 
+/// Bytes of a name: the upper half of its key (4), by which names are ordered, and the index of its heading (2).
+pub const NAME: usize = 6;
+
 /// Bytes of a model file, at most.
 const MAX_FILE_BYTES: u64 = 512 << 20;
 
 const MAGIC: &[u8; 8] = b"VATCLASS";
 const HEADER: usize = 24;
 const CHECKSUM_AT: usize = 16;
-const SECTIONS: usize = Section::HeadingVectors as usize + 1;
+const SECTIONS: usize = Section::Names as usize + 1;
 
 /// What the file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,6 +81,9 @@ pub enum Section {
     WordVectors,
     /// Weights of the third voice: a row over all headings for each dimension, and one of intercepts; 4-byte floats.
     HeadingVectors,
+    /// Names as wholes with the heading under which people wrote them, see [`NAME`] and
+    /// [`Extractor::name_keys`](super::features::Extractor::name_keys).
+    Names,
 }
 
 /// Bytes of a feature's entry: offset of its first posting (4), rarity in steps of [`RARITY_STEP`] (2), and the upper half
@@ -178,6 +184,7 @@ impl Model {
             && self.array::<FEATURE_ENTRY>(Section::Features).len() > 1
             && 2 * nodes - leaves <= usize::from(u16::MAX)
             && self.section(Section::WordVectors).len().is_multiple_of(WORD_VECTOR)
+            && self.section(Section::Names).len().is_multiple_of(NAME)
             && self.array::<4>(Section::HeadingVectors).len() == (DIMENSIONS + 1) * (nodes - leaves)
             && std::str::from_utf8(self.section(Section::RowTexts)).is_ok();
         if !fits {
@@ -226,6 +233,14 @@ impl Model {
     /// Indices of vectors of words by key.
     pub(crate) fn words(&self) -> Table<'_> {
         self.table(Section::Words)
+    }
+
+    /// The index of the heading of a name, by its key.
+    pub(crate) fn heading_of_name(&self, key: u64) -> Option<usize> {
+        let (names, wanted) = (self.array::<NAME>(Section::Names), (key >> 32) as u32);
+        let at = names.partition_point(|name| u32_at(name, 0) < wanted);
+        let name = names.get(at).filter(|name| u32_at(*name, 0) == wanted)?;
+        Some(usize::from(u16::from_le_bytes([name[4], name[5]])))
     }
 
     fn table(&self, section: Section) -> Table<'_> {

@@ -44,6 +44,8 @@ pub(crate) struct Query {
     pub(crate) place_squares: [f32; 2],
     /// Whether the last word of the naming phrase is unknown.
     pub(crate) last_unknown: bool,
+    /// Index of the heading under which people wrote exactly this name; none when its languages say different ones.
+    pub(crate) known_heading: Option<usize>,
     /// Squared weight of unknown words, by field.
     unknown_squares: [f32; FIELDS],
     lookup: Vec<(u32, f32)>,
@@ -55,6 +57,7 @@ impl Query {
     pub(crate) fn read(&mut self, model: &Model, text: &ProductText<'_>) -> bool {
         self.extractor.extract(&model.lexicon(), text, &mut self.features);
         self.resolve(model);
+        self.look_up(model);
         self.languages = text.languages.iter().filter(|language| language.name.is_some()).count();
         self.evidence.iter().any(|&evidence| evidence > 0)
     }
@@ -77,6 +80,12 @@ impl Query {
     /// The words of the text as they stand there.
     pub(crate) fn extractor(&self) -> &Extractor {
         &self.extractor
+    }
+
+    fn look_up(&mut self, model: &Model) {
+        let mut headings = self.extractor.name_keys().iter().filter_map(|key| model.heading_of_name(*key));
+        let first = headings.next();
+        self.known_heading = first.filter(|first| headings.all(|other| other == *first));
     }
 
     fn resolve(&mut self, model: &Model) {

@@ -35,7 +35,7 @@ async fn with_the_token_pasted_the_examples_work_as_they_stand() {
         assert_eq!((status.as_str(), classes["items"].as_array().map(Vec::len)), ("200", Some(2)), "{classes}");
         let (status, classified) = tried(&browser, "Classification", "classify").await;
         assert_eq!(status, "200", "{classified}");
-        assert_eq!(classified["items"][0]["decision"]["productClassCode"], "6109", "{classified}");
+        assert_eq!(classified["items"][0]["decision"]["productClassCode"], "610910", "{classified}");
     })
     .await;
 }

@@ -12,7 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::Args;
 use rayon::prelude::*;
 use vat_classification::classify::{Classifier, Decision, LanguageText, ProductText, Ranking};
@@ -55,7 +55,7 @@ pub(crate) struct Options {
     /// Writes every text with its best classes and their confidence to this tab-separated file.
     #[arg(long)]
     pub(crate) answers: Option<PathBuf>,
-    /// Measures the held-out rows of this corpus too.
+    /// Measures the held-out rows of this corpus too, with a model that has not learnt them (`fit --measuring`).
     #[arg(long)]
     pub(crate) corpus: Option<PathBuf>,
     /// Directory of the label tables, which tell the held-out rows from those that were learnt.
@@ -195,6 +195,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         cases.extend(read(file)?);
     }
     if let Some(corpus) = &options.corpus {
+        refuse_learnt(&classifier)?;
         cases.extend(held_out(corpus, &options.labels)?);
     }
     let answer = |case: &Case| {
@@ -272,6 +273,19 @@ fn write_answers(path: &Path, cases: &[Case], answers: &[(Ranking, Option<Decisi
         writer.write_record(&fields)?;
     }
     writer.flush().with_context(|| path.display().to_string())
+}
+
+/// Refuses a model that has learnt the rows which measure.
+///
+/// # Errors
+/// When it has.
+pub(crate) fn refuse_learnt(classifier: &Classifier) -> Result<()> {
+    let has_learnt_all = classifier.info().has_learnt_all;
+    ensure!(
+        !has_learnt_all,
+        "this model has learnt all rows of the corpus; `fit --measuring FILE` writes one that has not"
+    );
+    Ok(())
 }
 
 /// The held-out rows of a corpus as cases.

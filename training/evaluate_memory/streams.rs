@@ -90,6 +90,7 @@ pub(super) fn read(options: &Options, classifier: &Classifier, list: &Nomenclatu
         }
     }
     if let Some(directory) = &options.corpus {
+        evaluate::refuse_learnt(classifier)?;
         for case in evaluate::held_out(directory, &options.class_labels)? {
             let shop = Random(fnv(case.code.prefix(4).as_str())).next() % CORPUS_SHOPS;
             corpus.entry(format!("corpus-{shop} {}", case.language)).or_default().push(listed(case));

@@ -9,6 +9,7 @@ use vat_classification::classify::voices::{DIMENSIONS, SECOND_STEP};
 use vat_classification::classify::{Classifier, ProductText};
 
 use super::learn::{self, Node, Rows, Tree, Weights};
+use super::names;
 use super::second::{self, Second};
 use super::third;
 use super::vocabulary::{self, Vocabulary};
@@ -19,10 +20,10 @@ use crate::corpus::Corpus;
 /// Most postings of a feature: those of the heaviest weights.
 const MAX_POSTINGS: usize = 320;
 /// Least weight of a posting and least share in a profile; what has neither is not worth its bytes.
-const MIN_WEIGHT: f32 = 0.65;
+const MIN_WEIGHT: f32 = 0.75;
 const MIN_SHARE: f32 = 10.0 / 255.0;
 /// Most rows of a class that are kept to compare with.
-const MAX_ROWS: usize = 9;
+const MAX_ROWS: usize = 8;
 /// Most bytes of a row's text that are kept to show.
 const MAX_ROW_TEXT: usize = 48;
 /// One in this many generated rows is learnt by its character n-grams too: they hold the same words again and again.
@@ -42,6 +43,7 @@ pub(crate) fn build(leaves: &[u32], samples: &[&Sample], corpus: &Corpus, info: 
         second: Second::default(),
         words: WordVectors::learn(&tree, samples, &words),
         third: vec![0.0; (DIMENSIONS + 1) * tree.headings.len()],
+        names: names::build(&tree, samples, &lexicon).context("the lexicon is no table")?,
         rows: RowTable::default(),
     };
     let skeleton = assemble(&tree, &lexicon, &vocabulary, &[0; 8], &silent, info)?;
@@ -65,7 +67,7 @@ pub(crate) fn build(leaves: &[u32], samples: &[&Sample], corpus: &Corpus, info: 
         },
     );
     let rows = RowTable::choose(&tree, samples, &skeleton);
-    let learnt = Learnt { weights, second, words: silent.words, third: third?, rows };
+    let learnt = Learnt { weights, second, words: silent.words, third: third?, names: silent.names, rows };
     assemble(&tree, &lexicon, &vocabulary, &vocabulary.spellings(&words), &learnt, info)
 }
 
@@ -75,6 +77,7 @@ struct Learnt {
     second: Second,
     words: WordVectors,
     third: Vec<f32>,
+    names: Vec<u8>,
     rows: RowTable,
 }
 
@@ -167,7 +170,7 @@ fn assemble(
     info: &ModelInfo,
 ) -> Result<Vec<u8>> {
     let rows = &learnt.rows;
-    const { assert!(FORMAT_VERSION == 3, "the order of sections below is that of version 3") };
+    const { assert!(FORMAT_VERSION == 4, "the order of sections below is that of version 4") };
     let (features, postings) = postings(tree, vocabulary, &learnt.weights, &learnt.second);
     let no_rows = vec![0; tree.nodes() + 1];
     let starts = if rows.starts.is_empty() { &no_rows } else { &rows.starts };
@@ -188,6 +191,7 @@ fn assemble(
         learnt.words.table.clone(),
         learnt.words.vectors.clone(),
         learnt.third.iter().flat_map(|weight| weight.to_le_bytes()).collect(),
+        learnt.names.clone(),
     ];
     Ok(model::assemble(info, &sections)?)
 }

@@ -1,13 +1,14 @@
 //! `fit`: from the corpus to one model file.
 //!
-//! A tenth of the rows, chosen by hash of what they say, is held out for calibration, limits and figures, and never trained on. The ranker
-//! is fitted on rows that a first base (vocabulary, profiles, learnt weights) has not seen; the base that is shipped is
-//! then learnt from all rows that are not held out.
+//! A first base (vocabulary, profiles, learnt weights) is learnt from seven tenths of the rows, chosen by hash of what they say.
+//! With it the ranker is fitted on two of the other tenths, and confidence and limits on the third, which also gives the
+//! figures. The base that is shipped is then learnt from all rows.
 
 pub(crate) mod adapt;
 mod base;
 pub(crate) mod calibrate;
 mod learn;
+mod names;
 mod noise;
 mod ranker;
 pub(crate) mod refine;
@@ -70,6 +71,9 @@ pub(crate) struct Options {
     /// on ranker and confidence.
     #[arg(long)]
     pub(crate) bases: Option<PathBuf>,
+    /// Where the model of the first base is written too: to measure on the rows that it has not learnt.
+    #[arg(long)]
+    pub(crate) measuring: Option<PathBuf>,
     /// Leaves faulty lines of the corpus out instead of refusing it.
     #[arg(long)]
     pub(crate) skip_faults: bool,
@@ -100,9 +104,14 @@ pub(crate) enum SampleKind {
 }
 
 impl Sample {
-    /// Whether the sample must never be trained on.
+    /// Whether the sample calibrates and measures.
     pub(crate) fn is_held_out(&self) -> bool {
         self.bucket == HELD_OUT
+    }
+
+    /// Whether the first base learns it.
+    pub(crate) fn is_of_first_base(&self) -> bool {
+        !self.is_held_out() && !RANKER_BUCKETS.contains(&self.bucket)
     }
 
     /// A hash of the text.
@@ -216,10 +225,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     );
     let codes = leaves(&samples, &labels);
 
-    let is_first = |sample: &Sample| sample.bucket != HELD_OUT && !RANKER_BUCKETS.contains(&sample.bucket);
-    let first: Vec<&Sample> = samples.iter().filter(|sample| is_first(sample)).collect();
+    let first: Vec<&Sample> = samples.iter().filter(|sample| sample.is_of_first_base()).collect();
     let step = |what: &str| eprintln!("{:>6.1} s  {what}", start.elapsed().as_secs_f32());
-    step("first base, without the rows of the ranker");
+    step("first base, without the rows of ranker and calibration");
     let mut info = ModelInfo { text_version: TEXT_VERSION, feature_version: FEATURE_VERSION, ..ModelInfo::default() };
     info.corpus = checksum(&corpus, &labels);
     let build = |name: &str, samples: &[&Sample], info: &ModelInfo| {
@@ -232,31 +240,37 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         path.map_or(Ok(()), |path| write(&path, &base))?;
         Ok(base)
     };
-    let first = Classifier::from_bytes(build("first", &first, &info)?)?;
+    info.rows = first.len() as u64;
+    info.classes = codes.len() as u64;
+    info.version = format!("hs2022-{}", &info.corpus[..12]);
+    let first = build("first", &first, &info)?;
+    let classifier = Classifier::from_bytes(first.clone())?;
     step("ranker");
     let unseen: Vec<&Sample> = samples.iter().filter(|sample| RANKER_BUCKETS.contains(&sample.bucket)).collect();
-    let of_corpus = ranker::fit(&first, &unseen)?;
+    let of_corpus = ranker::fit(&classifier, &unseen)?;
     info.ranker.listings = adapt::read(&options.adapted)?;
     info.ranker.weights = adapt::applied(&of_corpus, &info.ranker.listings);
     if info.ranker.weights == of_corpus {
         info.ranker.listings.clear();
     }
-    drop(first);
 
-    let trained: Vec<&Sample> = samples.iter().filter(|sample| sample.bucket != HELD_OUT).collect();
-    let held_out: Vec<&Sample> = samples.iter().filter(|sample| sample.bucket == HELD_OUT).collect();
-    step("base");
-    let base = build("last", &trained, &info)?;
     step("calibration");
-    let classifier = Classifier::from_bytes(base.clone())?;
+    let held_out: Vec<&Sample> = samples.iter().filter(|sample| sample.is_held_out()).collect();
     calibrate::fit(&classifier, &held_out, &corpus.vague, &mut info)?;
-    info.rows = trained.len() as u64;
-    info.classes = codes.len() as u64;
-    info.version = format!("hs2022-{}", &info.corpus[..12]);
-    let classifier = Classifier::from_bytes(base::with_info(&base, &info)?)?;
+    let classifier = Classifier::from_bytes(base::with_info(&first, &info)?)?;
     info.metrics = calibrate::measure(&classifier, &held_out);
     calibrate::choose_limits(&classifier, &held_out, &mut info);
     refine::refine(&refine::read(&options.limits)?, &mut info);
+    if let Some(measuring) = &options.measuring {
+        write(measuring, &base::with_info(&first, &info)?)?;
+    }
+    drop((classifier, first));
+
+    step("base of all rows");
+    let all: Vec<&Sample> = samples.iter().collect();
+    let base = build("all", &all, &info)?;
+    info.rows = all.len() as u64;
+    info.has_learnt_all = true;
     let bytes = base::with_info(&base, &info)?;
     write(&options.out, &bytes)?;
     step("written");

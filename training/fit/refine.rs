@@ -8,8 +8,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use vat_classification::classify::OPINIONS;
 use vat_classification::classify::model::{Balance, Limits, ModelInfo};
+use vat_classification::classify::{KNOWN_NAME, OPINIONS};
 use vat_classification::domain::Precision;
 
 use super::calibrate::{self, Calibration};
@@ -18,8 +18,8 @@ use super::calibrate::{self, Calibration};
 const PENALTY: f64 = 3.0;
 /// Features of the text that say that there are tags or a description, how much they speak for the best heading, and that
 /// there is another language: what a merchant adds never makes an answer less sure by being there. In the pool it would,
-/// since there the shelves are often those of a shop's campaign.
-const REASSURING: [usize; 5] = [19, 20, 21, 22, 24];
+/// since there the shelves are often those of a shop's campaign. Nor does a name that the corpus has.
+const REASSURING: [usize; 6] = [19, 20, 21, 22, 24, KNOWN_NAME];
 /// Share of the promised wrong decisions that listings which set coefficients and limits may show: they look righter than
 /// others. With three quarters of it, 6.5 % of the decisions on sources without a part in that were wrong instead of 5
 /// (2026-11-23).

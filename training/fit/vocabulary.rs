@@ -12,16 +12,16 @@ use vat_classification::classify::words::Language;
 use super::Sample;
 
 /// Rows from different lines in which a pair of neighbours must stand.
-const MIN_JOINT_LINES: u32 = 2;
+const MIN_JOINT_LINES: u32 = 3;
 /// The same for marks of place.
 const MIN_MARK_LINES: u32 = 3;
 /// The same for numbers.
 const MIN_QUANTITY_LINES: u32 = 3;
 
 /// Rows in which a word must stand for misspellings of it to be known.
-const MIN_SPELLING_COUNT: u32 = 5;
+const MIN_SPELLING_COUNT: u32 = 8;
 /// The same for its beginning and its consonants, which many words share.
-const MIN_SHORT_COUNT: u32 = 6;
+const MIN_SHORT_COUNT: u32 = 10;
 /// Share of the rows of all words with a beginning or the same consonants that the commonest must have.
 const MIN_DOMINANCE: f32 = 0.6;
 

@@ -1,6 +1,7 @@
 //! How far a piece of text has been read, and the features that need no more than that.
 
 use super::super::lexicon::WordInfo;
+use super::super::table::Hash;
 use super::super::text::{Quantity, Token};
 use super::super::words::Language;
 use super::{Feature, Field, Kind, Place, QUANTITY, SPACE_MAGNITUDE, SPACE_UNIT};
@@ -19,6 +20,9 @@ pub(super) struct Walk {
     pub(super) first: Option<usize>,
     pub(super) last: Option<usize>,
     pub(super) words: usize,
+    /// The words that name the good, one after the other, and how many they are.
+    pub(super) name: Hash,
+    pub(super) named: usize,
 }
 
 impl Walk {

@@ -19,6 +19,9 @@ pub struct ModelInfo {
     pub corpus: String,
     /// Rows it was trained on.
     pub rows: u64,
+    /// Whether those are all; else some are held back to measure with.
+    #[serde(default)]
+    pub has_learnt_all: bool,
     /// Six-digit classes it knows.
     pub classes: u64,
     /// Figures measured on held-out rows, by name.

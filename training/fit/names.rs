@@ -1,0 +1,111 @@
+//! Names that stand in the corpus as wholes, with the heading under which people wrote them.
+
+use std::collections::BTreeMap;
+
+use rayon::prelude::*;
+use vat_classification::classify::features::Extractor;
+use vat_classification::classify::lexicon::Lexicon;
+use vat_classification::classify::model::NAME;
+use vat_classification::classify::table::Table;
+
+use super::learn::Tree;
+use super::{Sample, SampleKind};
+
+/// The names as the model file has them. One that stands under two headings, or somewhere without a heading, is left out.
+pub(crate) fn build(tree: &Tree, samples: &[&Sample], lexicon: &[u8]) -> Option<Vec<u8>> {
+    let lexicon = Lexicon::new(Table::over(lexicon)?);
+    let extract = |(extractor, features): &mut (Extractor, Vec<_>), sample: &&Sample| {
+        extractor.extract(&lexicon, &sample.text(), features);
+        extractor.name_keys().to_vec()
+    };
+    let keys: Vec<Vec<u64>> = samples.par_iter().map_init(Default::default, extract).collect();
+    let mut names: BTreeMap<u64, Name> = BTreeMap::new();
+    for (sample, keys) in samples.iter().zip(keys) {
+        let headings = tree.headings_of(&tree.under(&sample.code));
+        let heading = (headings.len() == 1).then_some(headings.start as u16);
+        for key in keys {
+            let name = names.entry(key).or_insert(Name { heading, is_written: false });
+            name.is_written |= matches!(sample.kind, SampleKind::Written | SampleKind::Label);
+            name.heading = name.heading.filter(|known| Some(*known) == heading);
+        }
+    }
+    let written = names.into_iter().filter(|(_, name)| name.is_written);
+    let mut known: Vec<(u32, u16)> =
+        written.filter_map(|(key, name)| Some(((key >> 32) as u32, name.heading?))).collect();
+    // Names with the same half of a key cannot be told apart.
+    known.sort_unstable();
+    let mut bytes = Vec::with_capacity(NAME * known.len());
+    for (half, heading) in known.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() == 1).flatten() {
+        bytes.extend_from_slice(&half.to_le_bytes());
+        bytes.extend_from_slice(&heading.to_le_bytes());
+    }
+    Some(bytes)
+}
+
+/// What is known of a name.
+struct Name {
+    /// None when rows differ.
+    heading: Option<u16>,
+    /// Whether somebody wrote it: templates and brands put words together that hardly anybody does.
+    is_written: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vat_classification::classify::table;
+    use vat_classification::classify::words::Language;
+    use vat_classification::domain::ClassCode;
+
+    #[test]
+    fn a_name_is_known_by_its_words_in_their_order_where_all_rows_agree() {
+        let sample = |code: &str, language, name: &str, kind| Sample {
+            code: ClassCode::new(code).expect("digits"),
+            language,
+            name: name.to_owned(),
+            description: None,
+            bucket: 1,
+            group: 1,
+            kind,
+        };
+        let (german, english) = (Language::German, Language::English);
+        let rows = [
+            sample("610910", german, "Rotes Hemd, 2 Stück", SampleKind::Written),
+            sample("6109", german, "rote Hemden", SampleKind::Written),
+            sample("890399", german, "Boot", SampleKind::Written),
+            sample("640391", english, "boot", SampleKind::Written),
+            sample("950300", german, "Puppe", SampleKind::Written),
+            sample("950510", german, "Puppen", SampleKind::Written),
+            sample("950300", german, "Ball", SampleKind::Generated),
+            sample("95", german, "Spiel", SampleKind::Written),
+        ];
+        let samples: Vec<&Sample> = rows.iter().collect();
+        let tree = Tree::new(&[610910, 640391, 890399, 950300, 950510]);
+        let no_words = table::build(std::iter::empty());
+        let bytes = build(&tree, &samples, &no_words).expect("names");
+        let entry =
+            |&[a, b, c, d, low, high]: &[u8; NAME]| (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([low, high]));
+        let names: Vec<(u32, u16)> = bytes.as_chunks().0.iter().map(entry).collect();
+        assert!(names.is_sorted());
+        let mut extractor = Extractor::default();
+        let mut heading = |language, name: &str| {
+            let text = super::super::product_text(language, name, None);
+            extractor.extract(&Lexicon::new(Table::EMPTY), &text, &mut Vec::new());
+            let half = extractor.name_keys().first().map(|key| (key >> 32) as u32);
+            names.iter().find(|name| Some(name.0) == half).map(|name| name.1)
+        };
+        for (language, name, expected) in [
+            (german, "Rote Hemden 500 g", Some(0)),
+            (german, "Hemd rot", None),
+            (german, "Rotes Hemd 42", None),
+            (german, "Hemd für rotes", None),
+            (german, "Boote", Some(2)),
+            (english, "boots", Some(1)),
+            (german, "Puppe", None),
+            (german, "Ball", None),
+            (german, "Spiel", None),
+        ] {
+            assert_eq!(heading(language, name), expected, "{name}");
+        }
+    }
+}
