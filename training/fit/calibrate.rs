@@ -22,8 +22,8 @@ const STEP: f64 = 0.05;
 const STRICTER: f32 = 0.4;
 
 /// Logit of "none of them", beside what else speaks for it, of a name that the corpus has as a whole under the heading that
-/// seems best. No held-out row has such a name, so it is not learnt from them; of the corpus' rows, read a second time
-/// without their codes, one in two hundred was wrong.
+/// seems best. Hardly any held-out row has such a name, so it is not learnt from them; of the corpus' rows, read a second
+/// time without their codes, one in two hundred was wrong.
 const NONE_OF_KNOWN_NAME: f64 = -3.0;
 
 /// A text with what the ranker says of its candidates.
