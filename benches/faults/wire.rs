@@ -3,12 +3,16 @@
 
 use std::io;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 16 << 10;
+
+/// How long an answer is waited for.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Connections to one address, kept open from request to request.
 pub(crate) struct Wire {
@@ -21,9 +25,9 @@ impl Wire {
         Wire { address: address.to_owned(), idle: Mutex::default() }
     }
 
-    /// Sends a request and answers the status; 0 when there is no answer.
+    /// Sends a request and answers the status; 0 when there is no answer in time.
     pub(crate) async fn send(&self, request: &[u8]) -> u16 {
-        self.exchange(request).await.unwrap_or_default()
+        tokio::time::timeout(TIMEOUT, self.exchange(request)).await.map_or(0, Result::unwrap_or_default)
     }
 
     async fn exchange(&self, request: &[u8]) -> io::Result<u16> {

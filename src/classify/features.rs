@@ -214,7 +214,15 @@ impl Extractor {
     /// `inkl. Batterien`. What has more words behind may still name the good (`for iPhone 12 case`).
     fn names_no_good(&self) -> bool {
         let first = self.tokens.list.first().and_then(|token| role_of(&self.tokens, token));
-        self.content.len() <= 1 && matches!(first, Some((Role::Introduces, _)))
+        self.content.len() <= 1 && matches!(first, Some((Role::Introduces, _))) || self.is_olive()
+    }
+
+    /// Whether a name is a colour and nothing else. The fruit is sold as `olives`, so that the singular names no good.
+    fn is_olive(&self) -> bool {
+        const SHADES: [&str; 5] = ["olive", "green", "drab", "dark", "light"];
+        let is_content = |token: &&Token| matches!(role_of(&self.tokens, token), Some((Role::Content, _)));
+        let mut words = self.tokens.list.iter().filter(is_content).map(|token| self.tokens.word(token)).peekable();
+        words.peek().is_some_and(|first| *first == SHADES[0]) && words.all(|word| SHADES.contains(&word))
     }
 
     fn token(&mut self, lexicon: &Lexicon<'_>, at: usize, walk: &mut Walk, features: &mut Vec<Feature>) {

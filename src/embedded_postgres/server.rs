@@ -16,7 +16,7 @@ use super::pid_file::{self, PidFile};
 use super::place::Place;
 use super::programs::Programs;
 
-/// How long a server may take to accept connections. After a crash it first replays its log, a gigabyte at most.
+/// How long a server may take to accept connections. After a crash it first replays its log, two gigabytes at most.
 const READY_LIMIT: Duration = Duration::from_secs(120);
 /// How long the processes of a killed server may take to notice and end; until then no new one can start.
 const ORPHANS_LIMIT: Duration = Duration::from_secs(10);
@@ -34,10 +34,13 @@ const LOG_BYTES: u64 = 8 << 20;
 const LOG_END_BYTES: usize = 2_000;
 
 /// Settings in which this server differs from PostgreSQL's defaults, or must not differ.
-const SETTINGS: [(&str, &str); 12] = [
+const SETTINGS: [(&str, &str); 14] = [
     ("listen_addresses", ""),
     ("max_connections", "100"),
-    ("shared_buffers", "128MB"),
+    ("shared_buffers", "256MB"),
+    // After each checkpoint every page is logged whole when it is first changed: fewer of them, less to write.
+    ("checkpoint_timeout", "15min"),
+    ("max_wal_size", "2GB"),
     // An acknowledged write survives the loss of power.
     ("fsync", "on"),
     ("full_page_writes", "on"),

@@ -163,8 +163,11 @@ async fn whom_there_is_no_place_for_is_told_so_at_once_and_in_the_shape_of_every
     assert_eq!(refused.headers["x-content-type-options"], "nosniff");
     assert_eq!(refused.body["instance"], refused.headers["x-request-id"].to_str().expect("text"));
     assert!(refused.body["path"].as_str().is_some_and(|path| path.ends_with("/products/global")));
+    // Not even the route is looked for.
+    app.get("/no/such/path").await.expect(503);
     held.rollback().await.expect("no lock");
     while let Some(answer) = sent.next().await {
         assert!([200, 503].contains(&answer.status), "{}", answer.body);
     }
+    app.get("/no/such/path").await.expect(404);
 }

@@ -20,7 +20,7 @@ use crate::corpus::Corpus;
 /// Most postings of a feature: those of the heaviest weights.
 const MAX_POSTINGS: usize = 320;
 /// Least weight of a posting and least share in a profile; what has neither is not worth its bytes.
-const MIN_WEIGHT: f32 = 0.75;
+const MIN_WEIGHT: f32 = 0.8;
 const MIN_SHARE: f32 = 10.0 / 255.0;
 /// Most rows of a class that are kept to compare with.
 const MAX_ROWS: usize = 8;

@@ -19,9 +19,9 @@ const MIN_MARK_LINES: u32 = 3;
 const MIN_QUANTITY_LINES: u32 = 3;
 
 /// Rows in which a word must stand for misspellings of it to be known.
-const MIN_SPELLING_COUNT: u32 = 8;
+const MIN_SPELLING_COUNT: u32 = 10;
 /// The same for its beginning and its consonants, which many words share.
-const MIN_SHORT_COUNT: u32 = 10;
+const MIN_SHORT_COUNT: u32 = 13;
 /// Share of the rows of all words with a beginning or the same consonants that the commonest must have.
 const MIN_DOMINANCE: f32 = 0.6;
 

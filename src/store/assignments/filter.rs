@@ -84,7 +84,9 @@ impl AssignmentFilter {
                 query.push(" and strategy = any(").push_bind(names).push(")");
             }
         }
-        if !self.auto_states.is_empty() {
+        if self.is_given_up() {
+            query.push(" and auto_state = 'ABORTED'");
+        } else if !self.auto_states.is_empty() {
             query.push(" and auto_state = any(").push_bind(self.auto_states.clone()).push(")");
             if !self.auto_states.iter().any(|state| state == "DONE") {
                 query.push(" and auto_state <> 'DONE'");
@@ -129,6 +131,24 @@ impl AssignmentFilter {
             && self.updated_before.is_none()
     }
 
+    /// Whether every order of what it selects has an index: what needs a review, or what was given up, and nothing else
+    /// but statuses.
+    pub(super) fn is_rare(&self) -> bool {
+        let review = Self { review_needed: None, ..self.clone() };
+        let given_up = Self { auto_states: Vec::new(), ..self.clone() };
+        self.review_needed == Some(true) && review.is_open() || self.is_given_up() && given_up.is_open()
+    }
+
+    /// Whether it asks for what was given up.
+    fn is_given_up(&self) -> bool {
+        matches!(self.auto_states.as_slice(), [state] if state == "ABORTED")
+    }
+
+    /// Whether it asks for a class, and nothing else but statuses: an index tells the places in every order.
+    pub(super) fn is_class(&self) -> bool {
+        self.class_prefix.is_some() && Self { class_prefix: None, ..self.clone() }.is_open()
+    }
+
     /// The statuses that are selected.
     pub(super) fn selected(&self) -> Vec<Status> {
         if self.statuses.is_empty() { Status::ALL.to_vec() } else { self.statuses.clone() }
@@ -144,4 +164,35 @@ impl AssignmentFilter {
 pub(super) fn push_status_names(query: &mut QueryBuilder<Postgres>, statuses: &[Status]) {
     let names: Vec<&str> = statuses.iter().map(|status| status.name()).collect();
     query.push(" and status = any(").push_bind(names).push(")");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_an_index_for_itself_is_known() {
+        let all = AssignmentFilter::default();
+        let class = AssignmentFilter { class_prefix: Some("6109".to_owned()), ..all.clone() };
+        let review = AssignmentFilter { review_needed: Some(true), ..all.clone() };
+        let aborted = AssignmentFilter { auto_states: vec!["ABORTED".to_owned()], ..all.clone() };
+        let pending = AssignmentFilter { auto_states: vec!["PENDING".to_owned()], ..all.clone() };
+        for (filter, is_rare, is_class) in [
+            (all.clone(), false, false),
+            (class.clone(), false, true),
+            (review.clone(), true, false),
+            (aborted.clone(), true, false),
+            (pending, false, false),
+            (AssignmentFilter { statuses: vec![Status::Denied], ..class.clone() }, false, true),
+            (AssignmentFilter { statuses: vec![Status::Denied], ..review.clone() }, true, false),
+            (AssignmentFilter { review_needed: Some(true), ..class.clone() }, false, false),
+            (AssignmentFilter { review_needed: Some(true), ..aborted.clone() }, false, false),
+            (AssignmentFilter { review_needed: Some(false), ..all.clone() }, false, false),
+            (AssignmentFilter { strategies: vec![Strategy::Manual], ..review }, false, false),
+            (AssignmentFilter { confidence_from: Some(0.5), ..class }, false, false),
+            (AssignmentFilter { with_labels: vec!["a".to_owned()], ..aborted }, false, false),
+        ] {
+            assert_eq!((filter.is_rare(), filter.is_class()), (is_rare, is_class), "{filter:?}");
+        }
+    }
 }

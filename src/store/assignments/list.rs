@@ -2,7 +2,8 @@
 //!
 //! Every order is kept by status in an index. A list of several statuses therefore reads the beginning of each and merges
 //! them: whatever is selected, a page costs what a page holds. Where a filter selects few, reading in order would go past
-//! nearly everything: the counts that are kept tell, and those few are read and sorted.
+//! nearly everything: the counts that are kept tell, the places of those few are read and sorted, and what the page shows
+//! is fetched.
 
 use std::time::Duration;
 
@@ -12,14 +13,18 @@ use sqlx::{Postgres, QueryBuilder};
 use crate::domain::assignment::Status;
 use crate::domain::{ShopId, Taxonomy};
 use crate::store::assignments::filter::{AssignmentFilter, push_status_names};
-use crate::store::assignments::kept::{count_query, is_kept};
+use crate::store::assignments::kept::{count_query, is_kept, rounded};
 use crate::store::assignments::{AssignmentRecord, COLUMNS, CountBy};
+use crate::store::journal::stored_taxonomy;
 use crate::store::pages::{Page, Position};
 use crate::store::search::{FilterError, refused};
 use crate::store::{Store, StoreError, Tx};
 
-/// Most assignments that are read and sorted for a page.
+/// Most assignments of a status whose places are read and sorted for a page.
 const FEW: i64 = 5_000;
+/// The same of a class, whose index tells their places in a microsecond each. Reading in order may go past nearly everything
+/// for what is commoner than that, too: when the rules of a class change, all its assignments change at one time.
+const FEW_OF_CLASS: i64 = 100_000;
 
 /// The order of a list of assignments; where two are equal, by product id and shop in the same direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -166,12 +171,14 @@ fn page_query(
     }
     if !plan.sorted.is_empty() {
         query.push(if plan.in_order.is_empty() { "(" } else { " union all (" });
-        query.push("with few as materialized (select ").push(COLUMNS).push(" from assignments where ");
+        query.push("with few as materialized (select product_key, product_id, shop_id, confidence, updated_at, impact");
+        query.push(" from assignments where ");
         filter.push(&mut query, account, taxonomy);
         push_status_names(&mut query, &plan.sorted);
-        query.push(") select ").push(COLUMNS).push(" from few where true");
+        query.push("), shown as materialized (select product_key from few where true");
         push_end(&mut query);
-        query.push(")");
+        query.push(") select ").push(COLUMNS).push(" from assignments where taxonomy = ");
+        query.push_bind(stored_taxonomy(taxonomy)).push(" and product_key in (select product_key from shown))");
     }
     query.push(") as merged").push(&sorted).push(" limit ").push_bind(limit);
     query
@@ -249,19 +256,20 @@ async fn plan(tx: &mut Tx, request: &ListRequest<'_>) -> Result<(AssignmentFilte
     }
     if filter.product_ids.is_some() || filter.product_keys.is_some() {
         plan.sorted = statuses;
-    } else if filter.is_open() || plan.shop.is_some() || !is_kept(&filter) {
+    } else if filter.is_open() || filter.is_rare() || plan.shop.is_some() || !is_kept(&filter) {
         // What is unassigned has no class, which the database would find out one by one.
         let may_be = |status: &Status| filter.class_prefix.is_none() || *status != Status::Unassigned;
         plan.in_order = statuses.into_iter().filter(may_be).collect();
     } else {
-        let mut query = count_query("", account, taxonomy, &filter, &[CountBy::Status]);
+        let mut query = count_query("", account, taxonomy, &rounded(&filter), &[CountBy::Status]);
         let rows: Vec<(Option<String>, Option<String>, i64)> =
             query.build_query_as().persistent(false).fetch_all(&mut **tx).await?;
+        let few = if filter.is_class() { FEW_OF_CLASS } else { FEW };
         let count = |status: &Status| rows.iter().find(|row| row.0.as_deref() == Some(status.name())).map(|row| row.2);
         for status in statuses {
             match count(&status) {
                 None => {}
-                Some(count) if count <= FEW => plan.sorted.push(status),
+                Some(count) if count <= few => plan.sorted.push(status),
                 Some(_) => plan.in_order.push(status),
             }
         }
