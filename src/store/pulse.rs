@@ -23,7 +23,8 @@ impl Pulse {
         Pulse { options: (*store.pool().connect_options()).clone(), connection: None }
     }
 
-    /// Whether the database answers within `longest`. A connection that fails is replaced by the next beat.
+    /// Whether the database answers within `longest`. A connection that fails is replaced at once: that one backend has
+    /// ended does not mean that the database is away.
     pub async fn beats(&mut self, longest: Duration) -> bool {
         match tokio::time::timeout(longest, self.ask()).await {
             Ok(Ok(())) => true,
@@ -38,10 +39,13 @@ impl Pulse {
 
     async fn ask(&mut self) -> Result<(), sqlx::Error> {
         // Taken out, so that a connection on which an answer is still due is dropped with this future.
-        let mut connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => self.options.connect().await?,
-        };
+        if let Some(mut connection) = self.connection.take()
+            && connection.ping().await.is_ok()
+        {
+            self.connection = Some(connection);
+            return Ok(());
+        }
+        let mut connection = self.options.connect().await?;
         connection.ping().await?;
         self.connection = Some(connection);
         Ok(())

@@ -79,8 +79,7 @@ impl Outage {
         let began = Instant::now();
         while self.read().await != 200 {
             assert!(began.elapsed() < GIVE_UP);
-            // What is refused at once leaves nobody else a turn.
-            tokio::task::yield_now().await;
+            leave_a_turn().await;
         }
     }
 
@@ -89,6 +88,7 @@ impl Outage {
         let began = Instant::now();
         while join_all((0..AT_ONCE).map(|_| self.read())).await.iter().any(|status| *status != 200) {
             assert!(began.elapsed() < GIVE_UP);
+            leave_a_turn().await;
         }
     }
 
@@ -96,6 +96,11 @@ impl Outage {
         self.app.stopping.cancel();
         self.watching.await.expect("the watch ends");
     }
+}
+
+/// Lets the watch of the database run: requests that are refused at once leave nobody a turn on this thread.
+async fn leave_a_turn() {
+    tokio::task::yield_now().await;
 }
 
 #[tokio::test]
@@ -111,6 +116,22 @@ async fn a_frozen_database_makes_nobody_wait_and_costs_nothing() {
     outage.heal().await;
     assert_eq!(outage.open("/health/ready").await, 200);
     assert_eq!(outage.write("after").await, 201);
+    outage.end().await;
+}
+
+#[tokio::test]
+async fn a_database_that_ends_a_connection_is_not_away() {
+    let outage = Outage::start().await;
+    let mut pulse = Pulse::of(&outage.app.store);
+    assert!(pulse.beats(LONGEST_WAIT).await);
+    sqlx::query(
+        "select pg_terminate_backend(pid) from pg_stat_activity
+         where datname = current_database() and pid <> pg_backend_pid()",
+    )
+    .execute(outage.app.store.pool())
+    .await
+    .expect("the connections end");
+    assert!(pulse.beats(LONGEST_WAIT).await);
     outage.end().await;
 }
 
@@ -203,6 +224,7 @@ async fn a_database_with_few_connections_left_serves_some_and_sends_the_others_a
             break;
         }
         assert!(began.elapsed() < GIVE_UP, "nothing is served by {FEW_CONNECTIONS} connections");
+        leave_a_turn().await;
     }
     drop(taken);
     outage.heal_all().await;

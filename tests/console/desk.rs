@@ -119,14 +119,22 @@ impl Desk {
         }
     }
 
-    /// Sends a request of another client, and returns the answer's body.
+    /// Sends a request of another client, and returns the answer's body. Comes again, as it is told to, while the search
+    /// index of a new database is being made.
     pub(crate) async fn call(&self, method: &str, path: &str, body: Value) -> Value {
-        let request = self.http.request(method.parse().expect("a method"), format!("{}{BASE}{path}", self.url));
-        let answer = request.bearer_auth(&self.token).json(&body).send().await.expect("an answer");
-        let status = answer.status();
-        let body: Value = answer.json().await.unwrap_or(Value::Null);
-        assert!(status.is_success(), "{method} {path}: {status} {body}");
-        body
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let request = self.http.request(method.parse().expect("a method"), format!("{}{BASE}{path}", self.url));
+            let answer = request.bearer_auth(&self.token).json(&body).send().await.expect("an answer");
+            let status = answer.status();
+            let answer: Value = answer.json().await.unwrap_or(Value::Null);
+            if status.is_success() {
+                return answer;
+            }
+            let comes_again = answer["code"] == "SearchUnavailable" && Instant::now() < until;
+            assert!(comes_again, "{method} {path}: {status} {answer}");
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Value {
