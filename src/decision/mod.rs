@@ -15,12 +15,12 @@ use chrono::NaiveDate;
 use crate::classify::{
     Classifier, Decision, Evidence, LanguageText, ModelError, ModelInfo, Neighbour, ProductText, Scored,
 };
-use crate::domain::assignment::{Status, Strategy};
+use crate::domain::assignment::Strategy;
 use crate::domain::customs_codes::{self, CodeEvidence};
 use crate::domain::languages;
 use crate::domain::nomenclature::Nomenclature;
 use crate::domain::sides::{self, Facts};
-use crate::domain::{ClassCode, Details, ProductClass, Segment, Taxonomy};
+use crate::domain::{ClassCode, Details, Found, ProductClass, Segment, Taxonomy, Verdict};
 use crate::memory::{Memory, Recalled};
 use crate::reference::Reference;
 
@@ -41,36 +41,6 @@ pub const MAX_LINES_NAMED: usize = 20;
 
 /// Most rows of the corpus that are told for a candidate.
 pub const MAX_SIMILAR_ROWS: usize = 3;
-
-/// A class found, and why.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
-    /// The class.
-    pub class: ProductClass,
-    /// What it follows from.
-    pub strategy: Strategy,
-    /// 0 to 1.
-    pub confidence: f32,
-    /// Whether every country's rate follows from it.
-    pub sufficient: bool,
-}
-
-/// What auto-assignment stores.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Verdict {
-    /// None when the evidence does not carry even a heading.
-    pub found: Option<Found>,
-    /// What is at stake where it is wrong: the chance of that, times how far the rates of the classes in question lie
-    /// apart, in percentage points.
-    pub risk: f32,
-}
-
-impl Verdict {
-    /// The status that follows.
-    pub fn status(&self) -> Status {
-        Status::from_auto_assignment(self.found.is_some(), self.found.is_some_and(|found| found.sufficient))
-    }
-}
 
 /// A class that comes into question.
 #[derive(Clone, Debug)]

@@ -6,10 +6,10 @@ use arc_swap::ArcSwap;
 use uuid::Uuid;
 
 use super::stakes::Stakes;
-use super::{Engine, Found, Verdict, text};
+use super::{Engine, text};
 use crate::classify::{Classifier, Ranking};
 use crate::domain::assignment::Strategy;
-use crate::domain::{Details, Precision, ProductClass, Taxonomy};
+use crate::domain::{Details, Found, Precision, ProductClass, Taxonomy, Verdict};
 use crate::memory::{Confidence, Decision, Judgement, Memory, Opinion, Question, Recalled, Snapshot, packed};
 
 /// Words of a product by which alike ones are looked for.

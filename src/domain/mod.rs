@@ -26,6 +26,7 @@ pub mod product_class;
 pub mod sides;
 pub mod validation;
 pub mod vat;
+pub mod verdict;
 
 pub use fault::Fault;
 pub use identity::{ProductId, ShopId};
@@ -33,3 +34,4 @@ pub use nomenclature::Nomenclature;
 pub use precision::Precision;
 pub use product::{Details, Product};
 pub use product_class::{ClassCode, ProductClass, Segment, Taxonomy};
+pub use verdict::{Found, Verdict};

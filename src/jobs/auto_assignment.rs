@@ -10,22 +10,15 @@ use rayon::prelude::*;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::decision::{Basis, Engine, Texts, Verdict};
-use crate::domain::Taxonomy;
+use crate::decision::{Basis, Engine, Texts};
+use crate::domain::{Taxonomy, Verdict};
 use crate::jobs::memory;
 use crate::jobs::{PAUSE_AFTER_FAILURE, POLL, wait};
-use crate::store::auto_queue::{AutoResult, Batch, Claim, Decided};
+use crate::store::auto_queue::{Batch, Claim, Decided};
 use crate::store::{Store, StoreError};
 
 /// Products claimed at a time: enough that a round trip costs little, few enough that a crash gives little back.
 pub const BATCH_PRODUCTS: usize = 500;
-
-impl From<Verdict> for AutoResult {
-    fn from(verdict: Verdict) -> AutoResult {
-        let found = verdict.found.map(|found| (found.class, found.strategy, found.confidence, found.sufficient));
-        AutoResult { found, risk: verdict.risk }
-    }
-}
 
 /// How often one of the jobs looks that the others wake.
 const SELDOM: Duration = Duration::from_secs(30);
@@ -63,6 +56,10 @@ async fn work(
     shutdown: &CancellationToken,
 ) -> Result<(), StoreError> {
     while !shutdown.is_cancelled() {
+        // To learn all that was ever decided may take minutes, over which no claim is held.
+        if !memory::follow_first(store, engine, shutdown).await? {
+            return Ok(());
+        }
         let Some(batch) = store.claim_auto_assignments(BATCH_PRODUCTS).await? else { return Ok(()) };
         others.notify_one();
         // What was decided before these products were queued is known to whoever decides for them.
@@ -87,8 +84,7 @@ pub async fn decide(engine: Arc<Engine>, mut batch: Batch) -> (Batch, Vec<Decide
         let basis = Basis { precision: claim.precision, account: Some(claim.account()) };
         let texts = Texts::with_words();
         let verdicts = engine.decide_by(&texts, &claim.details, &taxonomies, basis, today);
-        let results: Vec<AutoResult> = verdicts.into_iter().map(AutoResult::from).collect();
-        (results, engine.words_by(&texts, &claim.details).keys(claim.account()))
+        (verdicts, engine.words_by(&texts, &claim.details).keys(claim.account()))
     })
     .await;
     let (mut decided, mut words) = (Vec::with_capacity(computed.len()), Vec::with_capacity(computed.len()));
@@ -112,7 +108,7 @@ pub async fn decide(engine: Arc<Engine>, mut batch: Batch) -> (Batch, Vec<Decide
 /// The same with a rule of its own. A panic costs the product alone for which it happened.
 pub async fn decide_by(
     batch: Batch,
-    rule: impl Fn(&Claim) -> Vec<AutoResult> + Send + Sync + 'static,
+    rule: impl Fn(&Claim) -> Vec<Verdict> + Send + Sync + 'static,
 ) -> (Batch, Vec<Decided>) {
     let decided = compute(&batch, rule).await;
     (batch, decided)

@@ -71,14 +71,27 @@ pub async fn work_off(store: &Store, engine: &Arc<Engine>, shutdown: &Cancellati
         if lessons.is_empty() {
             return Ok(queued);
         }
-        let mut is_ours = false;
+        let (mut is_ours, mut failed) = (false, None);
         for lesson in lessons {
             if shutdown.is_cancelled() {
                 return Ok(queued);
             }
-            let taught = teach(store, engine, &lesson).await?;
-            is_ours |= taught.is_some();
-            queued += taught.unwrap_or_default();
+            match teach(store, engine, &lesson).await {
+                Ok(taught) => {
+                    is_ours |= taught.is_some();
+                    queued += taught.unwrap_or_default();
+                }
+                // It would come first again: those of other accounts are not to wait for it.
+                Err(error) if error.is_too_slow() || error.is_about_data() => {
+                    tracing::error!(account = lesson.account, assignment = %lesson.assignment, %error, "alike products of a decision are not looked at again");
+                    metrics::counter!("vat_classification_memory_lessons_given_up_total").increment(1);
+                    is_ours |= store.teach(&lesson, &[], None).await?.is_some();
+                }
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        if let Some(error) = failed {
+            return Err(error);
         }
         // What is left is in the hands of other services.
         if !is_ours {
@@ -97,6 +110,27 @@ pub async fn follow(store: &Store, engine: &Arc<Engine>, shutdown: &Cancellation
         .run_until_cancelled(learn_what_is_new(store, engine))
         .await
         .map_or(Ok(false), |learnt| learnt.map(|()| true))
+}
+
+/// Learns all that was ever decided where none of it is known yet, or only as another model read it; otherwise nothing.
+/// False when the service stops before all is known.
+///
+/// # Errors
+/// When the database fails; what was learnt before stays.
+pub async fn follow_first(
+    store: &Store,
+    engine: &Arc<Engine>,
+    shutdown: &CancellationToken,
+) -> Result<bool, StoreError> {
+    let is_known = async {
+        let followed = engine.memory().followed.lock().await;
+        followed.as_ref().is_some_and(|followed| followed.model_version == engine.model().version)
+    };
+    match shutdown.run_until_cancelled(is_known).await {
+        Some(true) => Ok(true),
+        Some(false) => follow(store, engine, shutdown).await,
+        None => Ok(false),
+    }
 }
 
 async fn learn_what_is_new(store: &Store, engine: &Arc<Engine>) -> Result<(), StoreError> {

@@ -46,10 +46,11 @@ pub async fn keep_up(
     shutdown: &CancellationToken,
 ) -> Result<usize, StoreError> {
     let rule_set = engine.reference().rule_set.clone();
-    if store.rule_state().await?.is_some_and(|(known, day)| known == rule_set && day == today) {
+    let judged_on = store.rule_state().await?.and_then(|(known, day)| (known == rule_set).then_some(day));
+    if judged_on == Some(today) {
         return Ok(0);
     }
-    let changed = judge_all(store, engine, today, shutdown).await?;
+    let changed = judge_all(store, engine, judged_on, today, shutdown).await?;
     if shutdown.is_cancelled() {
         return Ok(changed);
     }
@@ -59,9 +60,12 @@ pub async fn keep_up(
     Ok(changed)
 }
 
+/// Judges all, or where these rules have judged all on another day, what the two days tell apart: a day on which no rule
+/// begins or ends costs a look at each class, however many assignments there are.
 async fn judge_all(
     store: &Store,
     engine: &Engine,
+    judged_on: Option<NaiveDate>,
     today: NaiveDate,
     shutdown: &CancellationToken,
 ) -> Result<usize, StoreError> {
@@ -82,7 +86,8 @@ async fn judge_all(
                     after = more;
                 }
                 let sufficient = engine.is_sufficient(taxonomy, class, today);
-                let mut after = Some(i64::MIN);
+                let is_judged = judged_on.is_some_and(|day| engine.is_sufficient(taxonomy, class, day) == sufficient);
+                let mut after = (!is_judged).then_some(i64::MIN);
                 while let Some(key) = after.filter(|_| !shutdown.is_cancelled()) {
                     let (done, more) = store.judge_again(taxonomy, class, sufficient, key, BATCH_ASSIGNMENTS).await?;
                     changed += done;

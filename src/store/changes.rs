@@ -73,6 +73,13 @@ pub struct Selection {
     pub taxonomy: Option<Taxonomy>,
 }
 
+impl Selection {
+    /// Whether it selects everything.
+    fn is_open(&self) -> bool {
+        self.types.is_none() && self.taxonomy.is_none()
+    }
+}
+
 /// A part of the feed.
 #[derive(Clone, Debug)]
 pub struct Changes {
@@ -110,18 +117,8 @@ impl Store {
     ) -> Result<Changes, StoreError> {
         // Everything up to here is committed by now, and seen by the statements that follow.
         let end = self.latest_change().await?;
-        let (scanned, last): (i64, Option<i64>) = sqlx::query_as(
-            "select count(*), max(sequence) from (select sequence from journal
-             where account_id = $1 and sequence > $2 and sequence <= $3 order by sequence limit $4) as scanned",
-        )
-        .bind(account)
-        .bind(after)
-        .bind(end)
-        .bind(SCANNED)
-        .fetch_one(self.pool())
-        .await?;
-        let at_end = scanned < SCANNED;
-        let upto = if at_end { end } else { last.unwrap_or(end) };
+        let upto = if selection.is_open() { end } else { self.scanned_upto(account, after, end).await? };
+        let at_end = upto == end;
         let mut query = QueryBuilder::new(
             "select sequence, product_key, journal.product_id, journal.shop_id, taxonomy, action, journal.version,
                     journal.status, journal.product_class, auto_state, happened_at
@@ -141,5 +138,21 @@ impl Store {
         let full = items.len() == size;
         let next = items.last().filter(|_| full).map_or(upto.max(after), |last| last.sequence);
         Ok(Changes { items, next, at_end: at_end && !full })
+    }
+
+    /// How far a page goes that selects: what is not selected is gone past as well, and no request goes past more than
+    /// [`SCANNED`] changes.
+    async fn scanned_upto(&self, account: i64, after: i64, end: i64) -> Result<i64, StoreError> {
+        let (scanned, last): (i64, Option<i64>) = sqlx::query_as(
+            "select count(*), max(sequence) from (select sequence from journal
+             where account_id = $1 and sequence > $2 and sequence <= $3 order by sequence limit $4) as scanned",
+        )
+        .bind(account)
+        .bind(after)
+        .bind(end)
+        .bind(SCANNED)
+        .fetch_one(self.pool())
+        .await?;
+        Ok(if scanned < SCANNED { end } else { last.unwrap_or(end) })
     }
 }

@@ -51,6 +51,13 @@ const FIRST_CONNECTION: Duration = Duration::from_millis(1_900);
 /// The number of the lock that a service holds while it migrates behind a pooler.
 const MIGRATION_LOCK: i64 = 0x7661_7463_6d69_6772;
 
+/// How long a migration waits for a lock, in milliseconds: everybody who writes waits behind it meanwhile.
+const MIGRATION_LOCK_TIMEOUT_MS: u64 = 3_000;
+/// How long it waits before it asks again, so that those who waited get their turn.
+const MIGRATION_PAUSE: Duration = Duration::from_secs(1);
+/// How often it asks: ten minutes of long transactions, or of another service that migrates.
+const MIGRATION_TRIES: u32 = 150;
+
 /// What the name of a migration begins with, behind its number, that programs of earlier versions cannot work with. All
 /// others only add; `tests/tidy.rs` holds that.
 const BREAKING: &str = "breaking ";
@@ -120,6 +127,14 @@ pub fn is_unavailable(error: &sqlx::Error) -> bool {
     }
 }
 
+/// Whether a migration was refused since it did not get a lock in time.
+fn is_lock_not_had(error: &sqlx::migrate::MigrateError) -> bool {
+    use sqlx::migrate::MigrateError::{Execute, ExecuteMigration};
+    let (Execute(error) | ExecuteMigration(error, _)) = error else { return false };
+    // PostgreSQL's lock_not_available.
+    matches!(error, sqlx::Error::Database(error) if error.code().as_deref() == Some("55P03"))
+}
+
 impl StoreError {
     /// A single object that does not exist.
     pub fn not_found(fault: Fault) -> StoreError {
@@ -130,6 +145,12 @@ impl StoreError {
     pub fn is_about_data(&self) -> bool {
         let StoreError::Database(sqlx::Error::Database(error)) = self else { return false };
         error.code().is_some_and(|code| ["22", "23", "54"].iter().any(|class| code.starts_with(class)))
+    }
+
+    /// Whether a statement ran into its limit of time.
+    pub fn is_too_slow(&self) -> bool {
+        // PostgreSQL's query_canceled.
+        matches!(self, StoreError::Unavailable(sqlx::Error::Database(error)) if error.code().as_deref() == Some("57014"))
     }
 
     /// Whether the same transaction may well succeed when it is run again: a deadlock or a lost race.
@@ -188,13 +209,34 @@ impl Store {
             migrator.run(&self.pool).await?;
             lock.rollback().await?;
         } else {
-            migrator.run(&self.pool).await?;
+            self.migrate_patiently(&migrator).await?;
         }
         if journal::raise_base(&self.pool).await? {
             // An index outside of the database may be ahead of it.
             sqlx::query("update search_indexes set stale = true where not building").execute(&self.pool).await?;
         }
         Ok(())
+    }
+
+    /// Migrates on a connection of its own, where a statement may take as long as a large table needs. Who works beside it
+    /// waits behind a lock that is waited for: it is given up soon, and asked for again.
+    async fn migrate_patiently(&self, migrator: &sqlx::migrate::Migrator) -> Result<(), sqlx::migrate::MigrateError> {
+        let mut connection = self.pool.connect_options().connect().await?;
+        let limits = "select set_config('statement_timeout', '0', false), set_config('lock_timeout', $1, false)";
+        sqlx::query(limits).bind(MIGRATION_LOCK_TIMEOUT_MS.to_string()).execute(&mut connection).await?;
+        let mut tries = 1;
+        let migrated = loop {
+            match migrator.run(&mut connection).await {
+                Err(error) if tries < MIGRATION_TRIES && is_lock_not_had(&error) => {
+                    tracing::info!(%error, tries, "a migration waits for its turn");
+                    tries += 1;
+                    tokio::time::sleep(MIGRATION_PAUSE).await;
+                }
+                other => break other,
+            }
+        };
+        sqlx::Connection::close(connection).await?;
+        migrated
     }
 
     /// Fails with the first migration that this version does not know and that says of itself that it breaks earlier ones.

@@ -11,10 +11,14 @@ use sqlx_macros::FromRow;
 use crate::domain::{ProductClass, Taxonomy};
 use crate::store::auto_queue;
 use crate::store::journal::{self, Entry, stored_taxonomy};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, Tx};
 
 /// Who changes assignments in the history when rules do.
 pub const VAT_RULES: &str = "vat-rules";
+
+/// Assignments of a class that one statement looks at: few have to change, and finding them is to take no time that grows
+/// with the class.
+pub const SLICE_ASSIGNMENTS: i64 = 20_000;
 
 /// An assignment whose class has become sufficient, or no longer is.
 #[derive(FromRow)]
@@ -87,7 +91,7 @@ impl Store {
     }
 
     /// Judges at most `limit` assignments of a class again, behind a product's key. Answers how many changed, and the key
-    /// of the last product, where there may be more behind it.
+    /// of the last product that was looked at, where there may be more behind it.
     ///
     /// # Errors
     /// When the database fails; nothing has changed then.
@@ -100,9 +104,10 @@ impl Store {
         limit: usize,
     ) -> Result<(usize, Option<i64>), StoreError> {
         let mut tx = self.begin().await?;
+        let Some(slice) = slice_of_class(&mut tx, taxonomy, class, after).await? else { return Ok((0, None)) };
         let keys: Vec<i64> = sqlx::query_scalar(
             "select product_key from assignments
-             where taxonomy = $1 and product_class = $2 and product_key > $4
+             where taxonomy = $1 and product_class = $2 and product_key > $4 and product_key <= $6
                    and case when $3 then status = 'REJECTED' and strategy <> 'MANUAL'
                             else (status = 'ASSIGNED' and strategy <> 'MANUAL')
                                  or (status = 'APPROVED' and not review_needed) end
@@ -113,9 +118,12 @@ impl Store {
         .bind(sufficient)
         .bind(after)
         .bind(limit as i64)
+        .bind(slice.end)
         .fetch_all(&mut *tx)
         .await?;
-        let Some(last) = keys.last().copied() else { return Ok((0, None)) };
+        if keys.is_empty() {
+            return Ok((0, slice.behind(&keys, limit)));
+        }
         let touched: Vec<Touched> = sqlx::query_as(
             "update assignments set
                  status = case when status = 'APPROVED' then status when $3 then 'ASSIGNED' else 'REJECTED' end,
@@ -134,12 +142,12 @@ impl Store {
         let entry = |row| entry(row, taxonomy, class);
         journal::record_for_accounts(&mut tx, &accounts, &touched.iter().map(entry).collect::<Vec<_>>()).await?;
         tx.commit().await?;
-        Ok((touched.len(), (keys.len() == limit).then_some(last)))
+        Ok((touched.len(), slice.behind(&keys, limit)))
     }
 
     /// Queues at most `limit` products again, behind a product's key, whose class of a taxonomy is none any more: a code
     /// that ended is led on to its successor. What a person decided stays. Answers how many were queued, and the key of the
-    /// last product, where there may be more behind it.
+    /// last product that was looked at, where there may be more behind it.
     ///
     /// # Errors
     /// When the database fails; nothing has changed then.
@@ -151,9 +159,10 @@ impl Store {
         limit: usize,
     ) -> Result<(usize, Option<i64>), StoreError> {
         let mut tx = self.begin().await?;
+        let Some(slice) = slice_of_class(&mut tx, taxonomy, class, after).await? else { return Ok((0, None)) };
         let keys: Vec<i64> = sqlx::query_scalar(
             "select product_key from assignments
-             where taxonomy = $1 and product_class = $2 and product_key > $3
+             where taxonomy = $1 and product_class = $2 and product_key > $3 and product_key <= $5
                    and strategy is distinct from 'MANUAL' and status <> 'DENIED'
              order by product_key limit $4",
         )
@@ -161,9 +170,12 @@ impl Store {
         .bind(class.to_string())
         .bind(after)
         .bind(limit as i64)
+        .bind(slice.end)
         .fetch_all(&mut *tx)
         .await?;
-        let Some(last) = keys.last().copied() else { return Ok((0, None)) };
+        if keys.is_empty() {
+            return Ok((0, slice.behind(&keys, limit)));
+        }
         sqlx::query("select from assignments where product_key = any($1) order by product_key, taxonomy for update")
             .bind(&keys)
             .execute(&mut *tx)
@@ -191,8 +203,47 @@ impl Store {
         let entry = |row| Entry { action: "REQUEUE", comment: Some(&comment), ..entry(row, taxonomy, class) };
         journal::record_for_accounts(&mut tx, &accounts, &touched.iter().map(entry).collect::<Vec<_>>()).await?;
         tx.commit().await?;
-        Ok((touched.len(), (keys.len() == limit).then_some(last)))
+        Ok((touched.len(), slice.behind(&keys, limit)))
     }
+}
+
+/// Assignments of a class that are looked at together.
+struct Slice {
+    /// The key of the last product.
+    end: i64,
+    is_last: bool,
+}
+
+impl Slice {
+    /// Behind which key it goes on when these have been worked off, of which no more than `limit` were read.
+    fn behind(&self, keys: &[i64], limit: usize) -> Option<i64> {
+        match keys.last() {
+            Some(last) if keys.len() == limit => Some(*last),
+            _ => (!self.is_last).then_some(self.end),
+        }
+    }
+}
+
+/// The next assignments of a class behind a product's key, told by an index alone; none where there are no more.
+async fn slice_of_class(
+    tx: &mut Tx,
+    taxonomy: Taxonomy,
+    class: ProductClass,
+    after: i64,
+) -> Result<Option<Slice>, StoreError> {
+    let (end, assignments): (Option<i64>, i64) = sqlx::query_as(
+        "select max(product_key), count(*)
+         from (select product_key from assignments
+               where taxonomy = $1 and product_class = $2 and product_key > $3
+               order by product_key limit $4) as slice",
+    )
+    .bind(stored_taxonomy(taxonomy))
+    .bind(class.to_string())
+    .bind(after)
+    .bind(SLICE_ASSIGNMENTS)
+    .fetch_one(&mut **tx)
+    .await?;
+    Ok(end.map(|end| Slice { end, is_last: assignments < SLICE_ASSIGNMENTS }))
 }
 
 fn entry(row: &Touched, taxonomy: Taxonomy, class: ProductClass) -> Entry<'_> {

@@ -204,7 +204,7 @@ async fn another_service_and_one_that_starts_anew_know_what_was_decided() {
 }
 
 #[tokio::test]
-async fn a_service_that_stops_before_it_knows_all_decisions_gives_back_what_it_has_claimed() {
+async fn a_service_that_does_not_know_all_decisions_yet_claims_nothing_and_stops_when_told() {
     let app = with_goods().await;
     app.create(&[("waiting", "Zanbar Quillet Morvo 70")]).await;
     let started = Arc::new(app.engine.with_own_memory());
@@ -215,28 +215,35 @@ async fn a_service_that_stops_before_it_knows_all_decisions_gives_back_what_it_h
     assert!(!memory::follow(&app.store, &started, &stopping).await.expect("given up"));
     let stopping = CancellationToken::new();
     let mut works = Box::pin(auto_assignment::work_off(&app.store, &started, &stopping));
+    // The one that waits is asked first whenever anything goes on; a claim of its own would leave nothing to the other.
+    let never = CancellationToken::new();
     tokio::select! {
+        biased;
         ended = &mut works => panic!("{ended:?} before it knew what was decided"),
-        () = until_claimed(&app) => {}
+        worked = auto_assignment::work_off(&app.store, &app.engine, &never) => worked.expect("auto-assignment"),
     }
+    assert_eq!(app.assignment("TARIC", "waiting").await["autoAssignment"], "DONE");
     stopping.cancel();
     works.await.expect("ended");
     drop(others_learn);
-    // Until the rollback is through, the next claim leaves the row to it.
-    while app.store.auto_queue_length().await.expect("a count") > 0 {
-        auto_assignment::work_off(&app.store, &app.engine, &CancellationToken::new()).await.expect("auto-assignment");
-    }
-    assert_eq!(app.assignment("TARIC", "waiting").await["autoAssignment"], "DONE");
 }
 
-/// Waits until a job holds rows of the queue.
-async fn until_claimed(app: &App) {
-    let claimed =
-        "select exists (select from pg_locks where relation = 'auto_queue'::regclass and mode = 'RowShareLock'
-                       and database = (select oid from pg_database where datname = current_database()))";
-    while !sqlx::query_scalar::<_, bool>(claimed).fetch_one(app.store.pool()).await.expect("a look") {
-        tokio::task::yield_now().await;
-    }
+#[tokio::test]
+async fn a_decision_whose_alike_products_cannot_be_queued_keeps_no_other_from_teaching() {
+    let app = with_goods().await;
+    app.create(&[("another", "Trumel Veskon Ixpar rot")]).await;
+    app.assign().await;
+    let refusing = "create function refuse() returns trigger language plpgsql as
+                        $$ begin raise exception 'refused' using errcode = 'data_exception'; end $$;
+                    create trigger refused before update on assignments for each row
+                        when (new.product_id = 'b' and new.auto_state = 'PENDING') execute function refuse()";
+    sqlx::raw_sql(refusing).execute(app.store.pool()).await.expect("made");
+    act(&app, "a", TOLD).await;
+    act(&app, "other", TOLD).await;
+    app.learn().await;
+    assert_eq!(class(&app, "b").await, Value::Null);
+    assert_eq!(class(&app, "another").await, class(&app, "other").await);
+    assert!(app.store.memory_lessons().await.expect("lessons").is_empty());
 }
 
 #[tokio::test]

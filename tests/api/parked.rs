@@ -2,8 +2,8 @@
 
 use chrono::Utc;
 use vat_classification::domain::ShopId;
+use vat_classification::domain::Verdict;
 use vat_classification::jobs::auto_assignment::{decide, decide_by};
-use vat_classification::store::auto_queue::AutoResult;
 use vat_classification::store::parked::Queue;
 
 use crate::app::App;
@@ -31,7 +31,7 @@ async fn a_panic_costs_one_product_which_is_parked_and_can_be_sent_again() {
     let (batch, decided) = decide_by(batch, |claim| {
         let name = claim.details.language("de").and_then(|texts| texts.product_name.as_deref());
         assert!(name != Some("Socken aus Wolle"), "wool is too warm");
-        vec![AutoResult { found: None, risk: 0.0 }; claim.slots.len()]
+        vec![Verdict::default(); claim.slots.len()]
     })
     .await;
     assert_eq!(batch.complete(&decided).await.expect("stored"), 6);

@@ -3,10 +3,10 @@
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+use vat_classification::domain::Verdict;
 use vat_classification::domain::access::Plan;
 use vat_classification::domain::{Product, ShopId, Taxonomy};
 use vat_classification::jobs::review;
-use vat_classification::store::auto_queue::AutoResult;
 use vat_classification::store::changes::Selection;
 use vat_classification::store::pages::Position;
 use vat_classification::store::parked::Queue;
@@ -224,7 +224,7 @@ async fn what_is_done_often_scans_no_large_table() {
     // A claim keeps the only connection for itself until it is complete.
     let assigning = async {
         let batch = store.claim_auto_assignments(500).await.expect("a claim").expect("rows");
-        let nothing = |slots: usize| Ok(vec![AutoResult { found: None, risk: 0.0 }; slots]);
+        let nothing = |slots: usize| Ok(vec![Verdict::default(); slots]);
         let results: Vec<_> = batch.claims.iter().map(|claim| nothing(claim.slots.len())).collect();
         batch.complete(&results).await
     };

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use vat_classification::jobs::rule_changes::keep_up;
 use vat_classification::reference::Reference;
+use vat_classification::store::rule_changes::SLICE_ASSIGNMENTS;
 
 use crate::app::App;
 
@@ -93,6 +94,43 @@ async fn a_pass_that_is_stopped_is_made_up_for() {
     assert!(changed >= 1);
     let (rules, judged) = app.store.rule_state().await.expect("a state").expect("one");
     assert_eq!((rules, judged), (app.engine.reference().rule_set.clone(), day("2025-07-31")));
+}
+
+#[tokio::test]
+async fn a_day_on_which_no_rule_begins_or_ends_looks_at_no_assignment() {
+    let app = App::start().await;
+    products(&app).await;
+    let stop = CancellationToken::new();
+    keep_up(&app.store, &app.engine, day("2026-11-22"), &stop).await.expect("a pass");
+    // Nobody judged it so: whoever looked would change it.
+    let wrong = "update assignments set status = 'REJECTED' where product_id = 'laptop' and taxonomy = 0";
+    sqlx::query(wrong).execute(app.store.pool()).await.expect("changed");
+    assert_eq!(keep_up(&app.store, &app.engine, day("2026-11-23"), &stop).await.expect("a pass"), 0);
+    keep_up(&app.store, &app.engine, day("2025-07-31"), &stop).await.expect("a pass");
+    assert!(keep_up(&app.store, &app.engine, day("2026-11-23"), &stop).await.expect("a pass") > 0);
+    assert_eq!(status(&app, "laptop").await.0, "ASSIGNED");
+}
+
+#[tokio::test]
+async fn what_is_to_change_is_found_behind_many_of_its_class_that_are_not() {
+    let app = App::start().await;
+    for statement in [
+        "insert into products (account_id, shop_id, product_id, version, shop_ids, details, applications,
+                               application_tags, application_issues)
+         select account_id, 0, 'p' || i, 1, '{}', '{}', '{}', '{}', '[]' from accounts, generate_series(1, $1) as i",
+        "insert into assignments (assignment_uuid, account_id, product_key, taxonomy, product_id, shop_id, auto_state,
+                                  status, strategy, product_class, confidence)
+         select gen_random_uuid(), account_id, product_key, 0, product_id, shop_id, 'DONE',
+                case when row_number() over (order by product_key) > $1 - 2 then 'REJECTED' else 'ASSIGNED' end,
+                'DESCRIPTION', '847130-00-000', 0.9
+         from products where $1 > 0",
+    ] {
+        sqlx::query(statement).bind(2 * SLICE_ASSIGNMENTS + 1).execute(app.store.pool()).await.expect("filled");
+    }
+    assert_eq!(
+        keep_up(&app.store, &app.engine, day("2026-11-22"), &CancellationToken::new()).await.expect("a pass"),
+        2
+    );
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use sqlx::migrate::MigrateError;
-use vat_classification::store::Store;
+use vat_classification::store::{Settings, Store};
 
 use crate::app::{Answer, App, german, version};
 
@@ -89,4 +89,29 @@ async fn a_version_does_not_start_on_a_schema_that_a_later_one_has_broken() {
     )
     .await;
     assert!(matches!(app.store.migrate().await, Err(MigrateError::VersionMissing(9001))));
+}
+
+#[tokio::test]
+async fn a_migration_has_no_limit_of_time_and_gives_up_a_lock_that_it_does_not_get_until_it_gets_it() {
+    let app = App::start().await;
+    // The last one sets how tables are vacuumed, which may be done twice.
+    run(&app, "delete from _sqlx_migrations where version = 63").await;
+    let settings = Settings { database_statement_timeout_s: 1, ..Settings::default() };
+    let store = Store::connect_with(app.database_url(), &settings).await.expect("connected");
+    let mut works = app.store.pool().begin().await.expect("begun");
+    sqlx::raw_sql("lock table assignments in share update exclusive mode").execute(&mut *works).await.expect("held");
+    let waits = "select exists (select from pg_locks where not granted and relation = 'assignments'::regclass)";
+    let let_go_when_given_up = async {
+        for is_awaited in [true, false] {
+            while sqlx::query_scalar::<_, bool>(waits).fetch_one(app.store.pool()).await.expect("a look") != is_awaited
+            {
+                tokio::task::yield_now().await;
+            }
+        }
+        works.rollback().await.expect("let go");
+    };
+    let (migrated, ()) = tokio::join!(store.migrate(), let_go_when_given_up);
+    migrated.expect("migrated");
+    let known = "select exists (select from _sqlx_migrations where version = 63)";
+    assert!(sqlx::query_scalar::<_, bool>(known).fetch_one(app.store.pool()).await.expect("a look"));
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use chrono::NaiveDate;
 use uuid::Uuid;
-use vat_classification::decision::{Basis, Engine, Texts, Verdict};
-use vat_classification::domain::{ClassCode, Precision, ProductClass, Taxonomy};
+use vat_classification::decision::{Basis, Engine, Texts};
+use vat_classification::domain::{ClassCode, Precision, ProductClass, Taxonomy, Verdict};
 use vat_classification::memory::{Evidence, Lesson};
 
 use super::nearest::Nearest;

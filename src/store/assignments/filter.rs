@@ -149,6 +149,13 @@ impl AssignmentFilter {
         self.class_prefix.is_some() && Self { class_prefix: None, ..self.clone() }.is_open()
     }
 
+    /// Whether it asks for a range of confidence, and nothing else but statuses: for what is most at stake in each hundredth
+    /// there is an index.
+    pub(super) fn is_sureness(&self) -> bool {
+        let open = Self { confidence_from: None, confidence_to: None, ..self.clone() };
+        (self.confidence_from.is_some() || self.confidence_to.is_some()) && open.is_open()
+    }
+
     /// The statuses that are selected.
     pub(super) fn selected(&self) -> Vec<Status> {
         if self.statuses.is_empty() { Status::ALL.to_vec() } else { self.statuses.clone() }
@@ -193,6 +200,21 @@ mod tests {
             (AssignmentFilter { with_labels: vec!["a".to_owned()], ..aborted }, false, false),
         ] {
             assert_eq!((filter.is_rare(), filter.is_class()), (is_rare, is_class), "{filter:?}");
+        }
+    }
+
+    #[test]
+    fn a_range_of_confidence_alone_is_known() {
+        let range = AssignmentFilter { confidence_to: Some(0.7), ..AssignmentFilter::default() };
+        for (filter, is_sureness) in [
+            (AssignmentFilter::default(), false),
+            (range.clone(), true),
+            (AssignmentFilter { confidence_from: Some(0.5), ..range.clone() }, true),
+            (AssignmentFilter { statuses: vec![Status::Denied], ..range.clone() }, true),
+            (AssignmentFilter { strategies: vec![Strategy::Manual], ..range.clone() }, false),
+            (AssignmentFilter { class_prefix: Some("61".to_owned()), ..range }, false),
+        ] {
+            assert_eq!(filter.is_sureness(), is_sureness, "{filter:?}");
         }
     }
 }

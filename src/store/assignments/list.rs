@@ -14,6 +14,7 @@ use crate::domain::assignment::Status;
 use crate::domain::{ShopId, Taxonomy};
 use crate::store::assignments::filter::{AssignmentFilter, push_status_names};
 use crate::store::assignments::kept::{count_query, is_kept, rounded};
+use crate::store::assignments::sureness::hundredths;
 use crate::store::assignments::{AssignmentRecord, COLUMNS, CountBy};
 use crate::store::journal::stored_taxonomy;
 use crate::store::pages::{Page, Position};
@@ -112,6 +113,8 @@ struct Plan {
     in_order: Vec<Status>,
     /// Statuses of which all that the filter selects is read and sorted.
     sorted: Vec<Status>,
+    /// Whether what is read in order is read in each hundredth of confidence, and merged.
+    by_hundredths: bool,
     /// The shop whose assignments are told one by one while reading in order, since it has many.
     shop: Option<ShopId>,
 }
@@ -123,6 +126,48 @@ impl Plan {
     }
 }
 
+/// What ends the parts of a statement of a page: where it begins, in which order, and how many rows.
+struct End<'a> {
+    order: AssignmentOrder,
+    position: &'a Position<AssignmentKey>,
+    /// One more than the page holds, which tells whether there is another.
+    rows: i64,
+}
+
+impl End<'_> {
+    /// Backwards for a position before a key.
+    fn is_down(&self) -> bool {
+        self.order.descending() != matches!(self.position, Position::Before(_))
+    }
+
+    fn push_order(&self, query: &mut QueryBuilder<Postgres>) {
+        let direction = if self.is_down() { " desc" } else { "" };
+        query.push(" order by ");
+        if let Some(key) = self.order.key() {
+            query.push(format!("{key}{direction}, "));
+        }
+        query.push(format!("product_id{direction}, shop_id{direction} limit ")).push_bind(self.rows);
+    }
+
+    fn push(&self, query: &mut QueryBuilder<Postgres>) {
+        if let Position::After((value, product_id, shop_id)) | Position::Before((value, product_id, shop_id)) =
+            self.position
+        {
+            query.push(" and (");
+            if let Some(key) = self.order.key() {
+                query.push(key).push(", ");
+            }
+            query.push("product_id, shop_id) ").push(if self.is_down() { "<" } else { ">" }).push(" (");
+            if self.order.key().is_some() {
+                self.order.bind(query, *value);
+                query.push(", ");
+            }
+            query.push_bind(product_id.clone()).push(", ").push_bind(*shop_id).push(")");
+        }
+        self.push_order(query);
+    }
+}
+
 /// The statement of a page: one more row than the page holds, backwards for a position before a key.
 fn page_query(
     prefix: &'static str,
@@ -131,42 +176,24 @@ fn page_query(
     position: &Position<AssignmentKey>,
 ) -> QueryBuilder<Postgres> {
     let ListRequest { account, taxonomy, filter, order, size } = *request;
-    let down = order.descending() != matches!(position, Position::Before(_));
-    let direction = if down { " desc" } else { "" };
-    let sorted = match order.key() {
-        None => format!(" order by product_id{direction}, shop_id{direction}"),
-        Some(key) => format!(" order by {key}{direction}, product_id{direction}, shop_id{direction}"),
-    };
-    let limit = size as i64 + 1;
-    let push_end = |query: &mut QueryBuilder<Postgres>| {
-        if let Position::After((value, product_id, shop_id)) | Position::Before((value, product_id, shop_id)) = position
-        {
-            query.push(" and (");
-            if let Some(key) = order.key() {
-                query.push(key).push(", ");
-            }
-            query.push("product_id, shop_id) ").push(if down { "<" } else { ">" }).push(" (");
-            if order.key().is_some() {
-                order.bind(query, *value);
-                query.push(", ");
-            }
-            query.push_bind(product_id.clone()).push(", ").push_bind(*shop_id).push(")");
-        }
-        query.push(&sorted).push(" limit ").push_bind(limit);
-    };
+    let end = End { order, position, rows: size as i64 + 1 };
     let mut query = QueryBuilder::new(prefix);
     query.push("select ").push(COLUMNS).push(" from (");
     for (index, status) in plan.in_order.iter().enumerate() {
         query.push(if index == 0 { "(" } else { " union all (" });
-        query.push("select ").push(COLUMNS).push(" from assignments where ");
-        filter.push(&mut query, account, taxonomy);
-        if let Some(shop) = plan.shop {
-            query.push(" and (shop_id = ").push_bind(shop.stored());
-            query.push(" or shop_id = 0 and (select shop_ids @> array[").push_bind(shop.stored());
-            query.push("]::bigint[] from products where products.product_key = assignments.product_key))");
+        if plan.by_hundredths {
+            push_merged_hundredths(&mut query, request, *status, &end);
+        } else {
+            query.push("select ").push(COLUMNS).push(" from assignments where ");
+            filter.push(&mut query, account, taxonomy);
+            if let Some(shop) = plan.shop {
+                query.push(" and (shop_id = ").push_bind(shop.stored());
+                query.push(" or shop_id = 0 and (select shop_ids @> array[").push_bind(shop.stored());
+                query.push("]::bigint[] from products where products.product_key = assignments.product_key))");
+            }
+            query.push(" and status = ").push_bind(status.name());
+            end.push(&mut query);
         }
-        query.push(" and status = ").push_bind(status.name());
-        push_end(&mut query);
         query.push(")");
     }
     if !plan.sorted.is_empty() {
@@ -176,12 +203,36 @@ fn page_query(
         filter.push(&mut query, account, taxonomy);
         push_status_names(&mut query, &plan.sorted);
         query.push("), shown as materialized (select product_key from few where true");
-        push_end(&mut query);
+        end.push(&mut query);
         query.push(") select ").push(COLUMNS).push(" from assignments where taxonomy = ");
         query.push_bind(stored_taxonomy(taxonomy)).push(" and product_key in (select product_key from shown))");
     }
-    query.push(") as merged").push(&sorted).push(" limit ").push_bind(limit);
+    query.push(") as merged");
+    end.push_order(&mut query);
     query
+}
+
+/// Appends the first of a status: the first of each hundredth of confidence, which an index tells in order, merged.
+fn push_merged_hundredths(
+    query: &mut QueryBuilder<Postgres>,
+    request: &ListRequest<'_>,
+    status: Status,
+    end: &End<'_>,
+) {
+    let ListRequest { account, taxonomy, filter, .. } = *request;
+    let hundredths = hundredths(filter.confidence_from, filter.confidence_to);
+    query.push("select ").push(COLUMNS).push(" from assignments where taxonomy = ");
+    query.push_bind(stored_taxonomy(taxonomy));
+    query.push(" and product_key in (select product_key from (select firsts.* from generate_series(");
+    query.push_bind(i32::from(*hundredths.start())).push(", ").push_bind(i32::from(*hundredths.end()));
+    query.push(") as hundredth cross join lateral (select product_key, impact, product_id, shop_id from assignments");
+    query.push(" where confidence is not null and confidence_hundredth(confidence) = hundredth::smallint and ");
+    filter.push(query, account, taxonomy);
+    query.push(" and status = ").push_bind(status.name());
+    end.push(query);
+    query.push(") as firsts) as best where true");
+    end.push(query);
+    query.push(")");
 }
 
 impl Store {
@@ -256,16 +307,28 @@ async fn plan(tx: &mut Tx, request: &ListRequest<'_>) -> Result<(AssignmentFilte
     }
     if filter.product_ids.is_some() || filter.product_keys.is_some() {
         plan.sorted = statuses;
+    } else if filter.is_sureness() && matches!(request.order, AssignmentOrder::Impact) {
+        // What is at stake hangs together with how sure a class is: past what is surer or less sure the way is long.
+        plan.by_hundredths = true;
+        plan.in_order = statuses;
     } else if filter.is_open() || filter.is_rare() || plan.shop.is_some() || !is_kept(&filter) {
         // What is unassigned has no class, which the database would find out one by one.
         let may_be = |status: &Status| filter.class_prefix.is_none() || *status != Status::Unassigned;
         plan.in_order = statuses.into_iter().filter(may_be).collect();
     } else {
-        let mut query = count_query("", account, taxonomy, &rounded(&filter), &[CountBy::Status]);
+        let labelled = !filter.with_labels.is_empty();
+        // The index that tells who carries a label knows no status: each part of it costs what all of it does.
+        let counted =
+            if labelled { AssignmentFilter { statuses: Vec::new(), ..filter.clone() } } else { filter.clone() };
+        let mut query = count_query("", account, taxonomy, &rounded(&counted), &[CountBy::Status]);
         let rows: Vec<(Option<String>, Option<String>, i64)> =
             query.build_query_as().persistent(false).fetch_all(&mut **tx).await?;
         let few = if filter.is_class() { FEW_OF_CLASS } else { FEW };
-        let count = |status: &Status| rows.iter().find(|row| row.0.as_deref() == Some(status.name())).map(|row| row.2);
+        let all: i64 = rows.iter().map(|row| row.2).sum();
+        let count = |status: &Status| {
+            let of_status = rows.iter().find(|row| row.0.as_deref() == Some(status.name())).map(|row| row.2);
+            of_status.map(|of_status| if labelled { all } else { of_status })
+        };
         for status in statuses {
             match count(&status) {
                 None => {}

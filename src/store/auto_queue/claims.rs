@@ -11,8 +11,7 @@ use std::sync::Arc;
 use sqlx::{FromRow, Row};
 use sqlx_macros::FromRow;
 
-use crate::domain::assignment::{Status, Strategy};
-use crate::domain::{Details, Precision, ProductClass, Taxonomy};
+use crate::domain::{Details, Precision, Taxonomy, Verdict};
 use crate::store::details::StoredDetails;
 use crate::store::fairness::{self, FairQueue};
 use crate::store::journal::{self, AUTO_ASSIGNMENT, Entry, stored_taxonomy, taxonomy_from_stored};
@@ -48,17 +47,8 @@ pub struct Claim {
     pub slots: Vec<Slot>,
 }
 
-/// A computed result for a slot.
-#[derive(Clone, Copy, Debug)]
-pub struct AutoResult {
-    /// The class found, with how, its confidence from 0 to 1, and whether it is sufficient.
-    pub found: Option<(ProductClass, Strategy, f32, bool)>,
-    /// What is at stake where that is wrong.
-    pub risk: f32,
-}
-
 /// The results of a claim in the order of its slots, or why there are none.
-pub type Decided = Result<Vec<AutoResult>, String>;
+pub type Decided = Result<Vec<Verdict>, String>;
 
 /// Claimed products; dropping it gives them back.
 #[derive(Debug)]
@@ -252,9 +242,9 @@ impl Batch {
         }
         let statuses: Vec<&str> = rows.iter().map(|(_, _, result)| result.status().name()).collect();
         let classes: Vec<Option<String>> =
-            rows.iter().map(|(_, _, result)| result.found.map(|(class, ..)| class.to_string())).collect();
+            rows.iter().map(|(_, _, result)| result.found.map(|found| found.class.to_string())).collect();
         let strategies: Vec<Option<&str>> =
-            rows.iter().map(|(_, _, result)| result.found.map(|(_, strategy, ..)| strategy.name())).collect();
+            rows.iter().map(|(_, _, result)| result.found.map(|found| found.strategy.name())).collect();
         let stored: Vec<(i64, i16, i64)> = sqlx::query_as(
             "update assignments a set status = new.status, strategy = new.strategy, product_class = new.class,
                     confidence = new.confidence, risk = new.risk, review_weight = new.weight, version = version + 1,
@@ -270,7 +260,7 @@ impl Batch {
         .bind(&statuses)
         .bind(&strategies)
         .bind(&classes)
-        .bind(rows.iter().map(|(_, _, result)| result.found.map(|found| found.2)).collect::<Vec<_>>())
+        .bind(rows.iter().map(|(_, _, result)| result.found.map(|found| found.confidence)).collect::<Vec<_>>())
         .bind(rows.iter().map(|(_, _, result)| result.risk).collect::<Vec<_>>())
         .bind(rows.iter().map(|(claim, ..)| claim.details.review_weight()).collect::<Vec<_>>())
         .fetch_all(&mut *self.tx)
@@ -291,7 +281,7 @@ impl Batch {
                 strategy: strategies[index],
                 product_class: classes[index].clone(),
                 version: *version,
-                confidence: result.found.map(|(.., confidence, _)| confidence),
+                confidence: result.found.map(|found| found.confidence),
                 model_version: self.model_version.as_deref(),
                 ..Entry::default()
             });
@@ -320,12 +310,5 @@ impl Batch {
         .await?;
         self.tx.commit().await?;
         Ok(stored.len())
-    }
-}
-
-impl AutoResult {
-    /// The status that the result gives.
-    pub fn status(&self) -> Status {
-        Status::from_auto_assignment(self.found.is_some(), self.found.is_some_and(|(.., sufficient)| sufficient))
     }
 }

@@ -10,7 +10,7 @@ use crate::store::accounts::Caller;
 use crate::store::journal::{self, Entry, taxonomy_from_stored};
 use crate::store::{Store, StoreError, Tx, quota, with_retries};
 
-pub use claims::{AutoResult, Batch, CLAIM_BYTES, Claim, Decided, Slot};
+pub use claims::{Batch, CLAIM_BYTES, Claim, Decided, Slot};
 
 /// An assignment that a change of its product touched.
 #[derive(FromRow)]
@@ -23,7 +23,8 @@ pub(super) struct Touched {
     strategy: Option<String>,
     pub product_class: Option<String>,
     pub version: i64,
-    pub auto_state: String,
+    /// Whether auto-assignment decides anew; what a person decided stays.
+    pub queued: bool,
 }
 
 impl Touched {
@@ -86,7 +87,7 @@ pub(super) async fn product_changed(tx: &mut Tx, keys: &[i64]) -> Result<Vec<Tou
              updated_at = now()
          where product_key = any($1)
          returning product_key, product_id, shop_id, taxonomy, status, strategy, product_class, version,
-                   case when strategy is distinct from 'MANUAL' then 'PENDING' else 'DONE' end as auto_state",
+                   strategy is distinct from 'MANUAL' as queued",
     )
     .bind(keys)
     .fetch_all(&mut **tx)
@@ -121,7 +122,8 @@ impl Store {
             let mut requeued: Vec<Touched> = sqlx::query_as(
                 "update assignments set auto_state = 'PENDING', auto_epoch = auto_epoch + 1, updated_at = now()
                  where product_key = any($1) and status = 'UNASSIGNED'
-                 returning product_key, product_id, shop_id, taxonomy, status, strategy, product_class, version, auto_state",
+                 returning product_key, product_id, shop_id, taxonomy, status, strategy, product_class, version,
+                           true as queued",
             )
             .bind(&keys)
             .fetch_all(&mut *tx)

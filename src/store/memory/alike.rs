@@ -83,12 +83,11 @@ impl Store {
     ) -> Result<(Vec<AlikeProduct>, Option<i64>), StoreError> {
         let rows = sqlx::query(
             "with found as materialized (
-                 select product_key, words from product_words join products using (product_key)
-                 where words && $3 and product_words.account_id = $1
+                 select product_key, words from product_words
+                 where words && $3 and account_id = $1 and product_key > $4
              ), near as materialized (
                  select product_key from found
-                 where product_key > $4
-                   and 3 * (select count(*) from unnest(words) as word where word = any($3))
+                 where 3 * (select count(*) from unnest(words) as word where word = any($3))
                        >= least(cardinality(words), cardinality($3))
                  order by product_key limit $5
              )

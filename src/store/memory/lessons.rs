@@ -127,7 +127,8 @@ async fn requeue(tx: &mut Tx, lesson: &MemoryLesson, products: &[i64]) -> Result
         "update assignments set auto_state = 'PENDING', auto_epoch = auto_epoch + 1, updated_at = now()
          where product_key = any($1) and taxonomy = $2 and account_id = $3
            and strategy is distinct from 'MANUAL' and status <> 'DENIED'
-         returning product_key, product_id, shop_id, taxonomy, status, strategy, product_class, version, auto_state",
+         returning product_key, product_id, shop_id, taxonomy, status, strategy, product_class, version,
+                   true as queued",
     )
     .bind(products)
     .bind(stored_taxonomy(lesson.taxonomy))

@@ -83,7 +83,7 @@ pub(super) async fn change_products<'a>(
     let touched = auto_queue::product_changed(tx, &affected_keys).await?;
     let mut queued: Vec<i64> = Vec::new();
     for assignment in touched {
-        if assignment.auto_state == "PENDING" && queued.last() != Some(&assignment.product_key) {
+        if assignment.queued && queued.last() != Some(&assignment.product_key) {
             queued.push(assignment.product_key);
         }
         let id = affected.get(&assignment.product_key).copied().unwrap_or_default();

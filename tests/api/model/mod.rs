@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 use vat_classification::domain::assignment::Strategy;
+use vat_classification::domain::{Found, Verdict};
 use vat_classification::jobs::auto_assignment::decide_by;
-use vat_classification::store::auto_queue::{AutoResult, Claim};
+use vat_classification::store::auto_queue::Claim;
 
 use crate::app::{App, action_body, version};
 use plain::{Assignment, CLASSES, Dice, Product, found};
@@ -26,14 +27,15 @@ const ACTIONS: [&str; 6] = ["ASSIGN", "APPROVE", "REJECT", "DENY", "RECONFIRM", 
 const LABELS: [&str; 3] = ["hot", "red", "undefined"];
 const PRODUCTS: &str = "/products/global";
 
-fn rule(claim: &Claim) -> Vec<AutoResult> {
+fn rule(claim: &Claim) -> Vec<Verdict> {
     let name = claim.details.languages().find_map(|(_, texts)| texts.product_name.as_deref()?[1..].parse().ok());
-    let result = || AutoResult {
-        found: found(name)
-            .map(|(class, sufficient)| (class.parse().expect("a class"), Strategy::Description, 0.9, sufficient)),
-        risk: 0.0,
-    };
-    claim.slots.iter().map(|_| result()).collect()
+    let found = found(name).map(|(class, sufficient)| Found {
+        class: class.parse().expect("a class"),
+        strategy: Strategy::Description,
+        confidence: 0.9,
+        sufficient,
+    });
+    vec![Verdict { found, risk: 0.0 }; claim.slots.len()]
 }
 
 struct Model {
