@@ -192,7 +192,7 @@ pub(super) async fn remove(
 
 #[utoipa::path(put, path = "/assignments", tag = "Labels", operation_id = "attachLabels",
     summary = "Attach labels",
-    description = "Attaches labels to assignments, all or none; what is attached already stays so.",
+    description = "Attaches labels to assignments, all or none; what is attached already stays so. An assignment carries at most 50.",
     request_body = Labelling, responses((status = 200, description = "What was sent.", body = Labelling),
         Errors<{ EDIT | ASSIGNMENT | WRONG_LABEL | BODY }>))]
 pub(super) async fn attach(

@@ -9,8 +9,11 @@ use crate::store::{Store, StoreError, Tx, assignments, with_retries};
 /// Assignments from which a label that leaves is taken at once.
 const SHED_AT_ONCE: usize = 1_000;
 
-/// Most labels that an account may define, and so the most that an assignment can carry.
+/// Most labels that an account may define.
 pub const MAX_LABELS: i64 = 1_000;
+
+/// Most labels that are attached to one assignment: every list shows them all.
+pub const MAX_LABELS_OF_ASSIGNMENT: usize = 50;
 
 /// A defined label.
 #[derive(Clone, Debug, PartialEq, Eq, FromRow)]

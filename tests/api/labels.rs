@@ -69,6 +69,43 @@ async fn an_account_has_a_limited_number_of_labels() {
 }
 
 #[tokio::test]
+async fn an_assignment_carries_a_limited_number_of_labels() {
+    let app = App::start().await;
+    app.create(&[("a", "Kaffee"), ("b", "Tee")]).await;
+    sqlx::query(
+        "insert into assignment_labels (account_id, label, color)
+         select account_id, 'l' || n, '#000000' from accounts, generate_series(1, 60) n",
+    )
+    .execute(app.store.pool())
+    .await
+    .expect("sixty");
+    let labels = |range: std::ops::RangeInclusive<u32>| range.map(|n| format!("l{n}")).collect::<Vec<_>>();
+    let (a, b) = (app.assignment("TARIC", "a").await, app.assignment("TARIC", "b").await);
+    let (a, b) = (&a["assignmentUuid"], &b["assignmentUuid"]);
+    app.put("/assignments", json!({"assignmentUuids": [a], "labels": labels(1..=50)})).await.expect(200);
+    let both = json!({"assignmentUuids": [a, b], "labels": labels(50..=51)});
+    let refused = app.put("/assignments", both.clone()).await.expect(422);
+    assert_eq!(refused.faults(), ["labels TOO_MANY_LABELS"]);
+    assert_eq!(refused.body["errors"][0]["productId"], "a");
+    let message = refused.body["errors"][0]["message"].as_str().expect("a message");
+    assert!(message.contains(a.as_str().expect("a uuid")) && message.contains("51"), "{message}");
+    assert_eq!(app.assignment("TARIC", "b").await["labels"], json!([]), "all or none");
+    // What an assignment has already is no label more, whether it has fifty or, from before, more than that.
+    app.put("/assignments", json!({"assignmentUuids": [a], "labels": labels(1..=50)})).await.expect(200);
+    sqlx::query("update assignments set labels = labels || array['l52'] where assignment_uuid::text = $1")
+        .bind(a.as_str())
+        .execute(app.store.pool())
+        .await
+        .expect("set");
+    app.put("/assignments", json!({"assignmentUuids": [a], "labels": labels(50..=50)})).await.expect(200);
+    app.put("/assignments", both.clone()).await.expect(422);
+    // What is full can be emptied, and then takes others.
+    app.call("DELETE", "/assignments", json!({"assignmentUuids": [a], "labels": labels(1..=10)})).await.expect(200);
+    app.put("/assignments", both).await.expect(200);
+    assert_eq!(app.assignment("TARIC", "a").await["labels"].as_array().expect("labels").len(), 42);
+}
+
+#[tokio::test]
 async fn a_label_gets_another_colour_and_another_name_everywhere() {
     let app = App::start().await;
     app.create(&[("a", "Kaffee"), ("b", "Tee")]).await;

@@ -1,11 +1,14 @@
 //! Labels on assignments.
 
+use std::collections::BTreeSet;
+
 use uuid::Uuid;
 
 use crate::domain::Fault;
 use crate::store::accounts::Caller;
 use crate::store::assignments::{AssignmentRecord, COLUMNS, entry, unknown_assignment};
 use crate::store::journal::{self, Entry};
+use crate::store::labels::MAX_LABELS_OF_ASSIGNMENT;
 use crate::store::{Store, StoreError, Tx, labels, with_retries};
 
 impl Store {
@@ -36,12 +39,32 @@ impl Store {
                 return Err(StoreError::NotFound(unknown));
             }
             labels::require_defined(&mut tx, caller.account, names).await?;
+            let full: Vec<Fault> =
+                known.iter().filter(|_| attach).filter_map(|assignment| too_many(assignment, names)).collect();
+            if !full.is_empty() {
+                return Err(StoreError::Unprocessable(full));
+            }
             let (add, remove): (&[String], &[String]) = if attach { (names, &[]) } else { (&[], names) };
             relabel(&mut tx, caller.account, &caller.user, &known, add, remove).await?;
             Ok(tx.commit().await?)
         })
         .await
     }
+}
+
+/// A fault where an assignment would carry more labels than it may. What carries more from before may keep them, and be
+/// sent again what it has.
+fn too_many(assignment: &AssignmentRecord, add: &[String]) -> Option<Fault> {
+    let carried: BTreeSet<&String> = assignment.labels.iter().chain(add).collect();
+    if carried.len() <= assignment.labels.len().max(MAX_LABELS_OF_ASSIGNMENT) {
+        return None;
+    }
+    let message = format!(
+        "the assignment {} would carry {} labels; it has at most {MAX_LABELS_OF_ASSIGNMENT}",
+        assignment.assignment_uuid,
+        carried.len()
+    );
+    Some(Fault::at("labels", "TOO_MANY_LABELS", message).on(&assignment.product_id))
 }
 
 /// Adds labels to locked assignments and takes others from them; each that changes gets its events.
