@@ -8,7 +8,9 @@ use serde_json::Value;
 use crate::domain::assignment::Status;
 use crate::domain::{ShopId, Taxonomy};
 use crate::files::{self, Table, join};
-use crate::store::assignments::{AssignmentFilter, AssignmentOrder, AssignmentRecord, ListRequest, SelectionError};
+use crate::store::assignments::{
+    AssignmentFilter, AssignmentOrder, AssignmentRecord, Embedded, ListRequest, SelectionError,
+};
 use crate::store::pages::Position;
 use crate::store::products::ProductRecord;
 use crate::store::{Store, StoreError};
@@ -132,7 +134,7 @@ async fn assignments(
         let request = ListRequest { account, taxonomy, filter: &filter, order: AssignmentOrder::Product, size: PAGE };
         let mut position = Position::Start;
         loop {
-            let page = store.assignments(&request, &position, PAGE_TIMEOUT).await?;
+            let page = store.assignments(&request, &position, Embedded::default(), PAGE_TIMEOUT).await?.page;
             let Some(last) = page.items.last() else { break };
             position = Position::After(last.key(request.order));
             let more = page.more_after;

@@ -59,7 +59,7 @@ pub(super) struct AssignmentFields {
     updated_at: String,
     /// Versions by platform service.
     subscribed_platform_services: PlatformServices,
-    /// With `embed=EVENTS`: what happened, oldest first.
+    /// With `embed=EVENTS`: what happened, oldest first; the last 20,000 events where there are more.
     #[serde(skip_serializing_if = "Option::is_none")]
     events: Option<Vec<EventAnswer>>,
     /// With `embed=CANDIDATES`: the classes that come into question, the best first.

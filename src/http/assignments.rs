@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::decision::Basis;
 use crate::domain::forms::TaxonomyName;
 use crate::domain::{Details, Fault, ProductClass, ShopId, Taxonomy};
-use crate::http::admission::{Tab, Work};
+use crate::http::admission::{ITEM_BYTES, Tab, Work};
 use crate::http::allowed::ORDERS;
 use crate::http::assignment_answers::{
     AssignmentAnswer, AssignmentFields, ListedAssignment, RateOfCountries, ReviewedProductAnswer,
@@ -28,7 +28,9 @@ use crate::http::params::Params;
 use crate::http::state::AppState;
 use crate::http::taxonomies::{country_rates, taxonomy};
 use crate::store::accounts::Caller;
-use crate::store::assignments::{AssignmentKey, AssignmentOrder, AssignmentRecord, ListRequest};
+use crate::store::assignments::{
+    AssignmentKey, AssignmentOrder, AssignmentPage, AssignmentRecord, Embedded, ListRequest,
+};
 use crate::store::pages::Position;
 
 /// Candidates shown with an assignment.
@@ -65,7 +67,7 @@ pub(in crate::http) struct PageOfAssignments {
 
 #[utoipa::path(get, path = "/assignments/{taxonomy}", tag = "Assignments", operation_id = "listAssignments",
     summary = "List assignments",
-    description = "Lists assignments, by productId and then shopId unless `sort` says otherwise; assignmentStatus is required. The URLs in productAssignments, which have the uuid of an assignment in place of a taxonomy, answer that one as `getAssignment` does.",
+    description = "Lists assignments, by productId and then shopId unless `sort` says otherwise; assignmentStatus is required. A page with embeds may have fewer items than `size`; follow links.next to the end. The URLs in productAssignments, which have the uuid of an assignment in place of a taxonomy, answer that one as `getAssignment` does.",
     params(
         ("taxonomy" = inline(TaxonomyName), Path, description = "TARIC, TARES or UKGT."),
         ("assignmentStatus" = inline(StatusList), Query, description = "UNASSIGNED, ASSIGNED, APPROVED, REJECTED, DENIED; several are comma-separated or repeated. ALL selects every status."),
@@ -103,10 +105,11 @@ pub(super) async fn list(
     let order = order(&params)?;
     let count = params.boolean("count")?.unwrap_or(false);
     let at: Position<AssignmentKey> = links::position(&params)?;
+    tab.charge(size * ITEM_BYTES).await?;
     let filter = filter.resolve(&state, &caller).await?;
     let deadline = state.search_deadline;
     let request = ListRequest { account: caller.account, taxonomy, filter: &filter, order, size };
-    let page = state.store.assignments(&request, &at, deadline).await?;
+    let AssignmentPage { page, weight } = state.store.assignments(&request, &at, embeds.read(), deadline).await?;
     let total = match count {
         true => {
             let counted = state.store.count_assignments(caller.account, taxonomy, &filter, &[], deadline).await?;
@@ -117,6 +120,7 @@ pub(super) async fn list(
     let ends = page.items.first().zip(page.items.last()).map(|(first, last)| (first.key(order), last.key(order)));
     let path = format!("/assignments/{}", taxonomy.name());
     let (more_after, more_before) = (page.more_after, page.more_before);
+    tab.charge(weight).await?;
     let items = listed(&state, &caller, &tab, taxonomy, page.items, &embeds).await?;
     let page = crate::store::pages::Page { items, more_after, more_before };
     Ok(links::counted_page(&state.links, &path, query.as_deref().unwrap_or_default(), page, ends, total))
@@ -132,6 +136,11 @@ struct Embeds {
 }
 
 impl Embeds {
+    /// What has to be read for it.
+    fn read(&self) -> Embedded {
+        Embedded { products: self.product || self.candidates, events: self.events }
+    }
+
     fn parse(params: &Params) -> Result<Embeds, ApiError> {
         let mut embeds = Embeds::default();
         for name in params.list("embed")?.unwrap_or_default() {
@@ -196,6 +205,7 @@ async fn answer(
         Some(class) if embeds.vat_rates => Some(country_rates(state, taxonomy, class)),
         _ => embeds.vat_rates.then(Vec::new),
     };
+    tab.charge(ITEM_BYTES + state.store.weight(&record, embeds.read()).await?).await?;
     let embeds = Embeds { vat_rates: false, ..*embeds };
     let listed = listed(state, caller, tab, taxonomy, vec![record], &embeds).await?;
     let listed = listed.into_iter().next();
@@ -212,7 +222,7 @@ async fn listed(
     records: Vec<AssignmentRecord>,
     embeds: &Embeds,
 ) -> Result<Vec<ListedAssignment>, ApiError> {
-    let histories = if embeds.events { state.store.events(&records).await? } else { Vec::new() };
+    let histories = if embeds.events { state.store.events(taxonomy, &records).await? } else { Vec::new() };
     let keys: Vec<i64> = records.iter().map(|record| record.product_key).collect();
     let mut products = HashMap::new();
     let mut candidates = HashMap::new();

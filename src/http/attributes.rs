@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use crate::domain::attributes::{Declaration, DeclarationInput, Format, ObjectType};
 use crate::domain::forms::{forms, with_keywords};
+use crate::http::admission::Tab;
 use crate::http::body::{JsonBody, PatchBody, bad, shape_with_nulls, typed};
 use crate::http::described::errors::{ADMIN, ATTRIBUTE, BODY, Errors, IN_USE, PLAIN, TAKEN, WRONG_ATTRIBUTE};
 use crate::http::described::kinds::{AttributeTags, AttributeText, DisplayText, ObjectTypeName, ValueFormatName};
@@ -150,7 +151,12 @@ pub(super) async fn declare(
     summary = "List attributes", description = "Lists the declared attributes.",
     responses((status = 200, description = "The declarations, by field name.", body = AttributeList),
         Errors<{ PLAIN }>))]
-pub(super) async fn list(State(state): State<AppState>, caller: Caller) -> Result<Json<AttributeList>, ApiError> {
+pub(super) async fn list(
+    State(state): State<AppState>,
+    caller: Caller,
+    tab: Tab,
+) -> Result<Json<AttributeList>, ApiError> {
+    tab.charge(state.store.weight_of_attributes(caller.account).await?).await?;
     let declared = state.store.attributes(caller.account).await?;
     Ok(Json(AttributeList { items: declared.into_iter().map(Into::into).collect() }))
 }

@@ -11,6 +11,9 @@ use crate::store::{Store, StoreError, Tx};
 /// Most attributes that an account may declare: every write of a product reads them all.
 pub const MAX_ATTRIBUTES: i64 = 1_000;
 
+/// Bytes that a declaration weighs beside what it tells people.
+const DECLARATION_BYTES: i64 = 512;
+
 /// The class of the locks that keep a declaration from being removed while a product is written that uses it.
 const DECLARATIONS_LOCK: i32 = 0x6174_7472;
 
@@ -75,6 +78,23 @@ pub(super) async fn declarations(tx: &mut Tx, account: i64) -> Result<Declaratio
 }
 
 impl Store {
+    /// What [`Store::attributes`] reads weighs, in bytes.
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn weight_of_attributes(&self, account: i64) -> Result<usize, StoreError> {
+        let weight: i64 = sqlx::query_scalar(
+            "select coalesce(sum($2 + coalesce(octet_length(display_name), 0) + coalesce(octet_length(description), 0)
+                                 + octet_length(array_to_string(tags, ','))), 0)::bigint
+             from merchant_product_attributes where account_id = $1",
+        )
+        .bind(account)
+        .bind(DECLARATION_BYTES)
+        .fetch_one(self.pool())
+        .await?;
+        Ok(usize::try_from(weight).unwrap_or_default())
+    }
+
     /// All declarations of an account, by field name.
     ///
     /// # Errors

@@ -10,6 +10,7 @@ mod actions;
 mod app;
 mod assignments;
 mod attributes;
+mod budgets;
 mod bulk;
 mod changes;
 mod classification;

@@ -1,9 +1,68 @@
-//! What lists of assignments show of their products.
+//! What lists of assignments show beside them, their products and histories, and what that weighs.
 
 use sqlx_macros::FromRow;
 
+use crate::domain::Taxonomy;
 use crate::store::details::{StoredDetails, readable};
-use crate::store::{Store, StoreError};
+use crate::store::journal::stored_taxonomy;
+use crate::store::products::{PAGE_BYTES, SIZE};
+use crate::store::{Store, StoreError, Tx};
+
+/// Most events on a page, and of one assignment the most that are shown: the last.
+pub const MAX_EVENTS: i64 = 20_000;
+/// Bytes that an event weighs beside its comment and its labels: so much that a page of [`PAGE_BYTES`] has no more than
+/// [`MAX_EVENTS`].
+const EVENT_BYTES: i64 = PAGE_BYTES / MAX_EVENTS + 1;
+
+/// What is read to be shown beside assignments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Embedded {
+    /// Their products.
+    pub products: bool,
+    /// Their histories.
+    pub events: bool,
+}
+
+/// How many of the first of these weights make up a page, and their sum: at least one, and no more than [`PAGE_BYTES`].
+pub(super) fn fitting(weights: &[i64]) -> (usize, i64) {
+    let mut sum = 0;
+    for (index, weight) in weights.iter().enumerate() {
+        if index > 0 && sum + weight > PAGE_BYTES {
+            return (index, sum);
+        }
+        sum += weight;
+    }
+    (weights.len(), sum)
+}
+
+/// What is read beside the assignments of these products weighs, in bytes, in the order of the products.
+pub(super) async fn weights(
+    tx: &mut Tx,
+    taxonomy: Taxonomy,
+    keys: &[i64],
+    embedded: Embedded,
+) -> Result<Vec<i64>, sqlx::Error> {
+    if embedded == Embedded::default() {
+        return Ok(vec![0; keys.len()]);
+    }
+    sqlx::query_scalar(sqlx::AssertSqlSafe(format!(
+        "select (case when $3 then coalesce((select {SIZE} from products where product_key = key), 0) else 0 end
+                 + case when $4 then (select coalesce(sum(bytes), 0) from (
+                       select $5 + coalesce(octet_length(comment), 0)
+                              + coalesce(octet_length(array_to_string(labels, ',')), 0) as bytes
+                       from journal where product_key = key and taxonomy = $2 order by sequence desc limit $6) as told)
+                   else 0 end)::bigint
+         from unnest($1::bigint[]) with ordinality as shown (key, turn) order by turn"
+    )))
+    .bind(keys)
+    .bind(stored_taxonomy(taxonomy))
+    .bind(embedded.products)
+    .bind(embedded.events)
+    .bind(EVENT_BYTES)
+    .bind(MAX_EVENTS)
+    .fetch_all(&mut **tx)
+    .await
+}
 
 /// A product behind an assignment.
 #[derive(Clone, Debug, FromRow)]
@@ -68,3 +127,28 @@ impl Store {
 
 /// Most shops whose products one search for assignments looks through.
 const MAX_SHOPS_SEARCHED: i64 = 10_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_holds_what_fits_and_never_nothing() {
+        let half = PAGE_BYTES / 2;
+        for (weights, fits) in [
+            (vec![], (0, 0)),
+            (vec![0, 0, 0], (3, 0)),
+            (vec![half, half, 1], (2, PAGE_BYTES)),
+            (vec![half, half, 0, 1], (3, PAGE_BYTES)),
+            (vec![PAGE_BYTES + 1, 0], (1, PAGE_BYTES + 1)),
+            (vec![1, PAGE_BYTES], (1, 1)),
+        ] {
+            assert_eq!(fitting(&weights), fits, "{weights:?}");
+        }
+    }
+
+    #[test]
+    fn a_page_has_no_more_events_than_it_may() {
+        assert!(PAGE_BYTES / EVENT_BYTES <= MAX_EVENTS && PAGE_BYTES / EVENT_BYTES > MAX_EVENTS * 99 / 100);
+    }
+}

@@ -12,6 +12,7 @@ use sqlx::{Postgres, QueryBuilder};
 
 use crate::domain::assignment::Status;
 use crate::domain::{ShopId, Taxonomy};
+use crate::store::assignments::embed::{Embedded, fitting, weights};
 use crate::store::assignments::filter::{AssignmentFilter, push_status_names};
 use crate::store::assignments::kept::{count_query, is_kept, rounded};
 use crate::store::assignments::sureness::hundredths;
@@ -104,6 +105,15 @@ pub struct ListRequest<'a> {
     pub order: AssignmentOrder,
     /// Most assignments of a page.
     pub size: usize,
+}
+
+/// A page of assignments.
+#[derive(Clone, Debug)]
+pub struct AssignmentPage {
+    /// The assignments.
+    pub page: Page<AssignmentRecord>,
+    /// What is read to be shown beside them weighs, in bytes.
+    pub weight: usize,
 }
 
 /// How a page is read.
@@ -236,7 +246,8 @@ fn push_merged_hundredths(
 }
 
 impl Store {
-    /// A page of assignments.
+    /// A page of assignments: of fewer than were asked for where what is to be shown beside them would pass
+    /// [`PAGE_BYTES`](crate::store::products::PAGE_BYTES).
     ///
     /// # Errors
     /// Too slow after the deadline.
@@ -244,11 +255,12 @@ impl Store {
         &self,
         request: &ListRequest<'_>,
         position: &Position<AssignmentKey>,
+        embedded: Embedded,
         deadline: Duration,
-    ) -> Result<Page<AssignmentRecord>, SelectionError> {
+    ) -> Result<AssignmentPage, SelectionError> {
         let mut tx = self.begin_within(deadline).await?;
         let (filter, plan) = plan(&mut tx, request).await.map_err(refused)?;
-        let rows = if plan.is_empty() {
+        let mut rows: Vec<AssignmentRecord> = if plan.is_empty() {
             Vec::new()
         } else {
             let request = ListRequest { filter: &filter, ..*request };
@@ -256,8 +268,15 @@ impl Store {
             // The statement is planned for its values: a rare label wants its index, a frequent one does not.
             query.build_query_as().persistent(false).fetch_all(&mut *tx).await.map_err(refused)?
         };
+        let found = rows.len();
+        rows.truncate(request.size);
+        let keys: Vec<i64> = rows.iter().map(|record| record.product_key).collect();
+        let (fits, weight) = fitting(&weights(&mut tx, request.taxonomy, &keys, embedded).await.map_err(refused)?);
+        rows.truncate(fits);
         tx.rollback().await.map_err(StoreError::from)?;
-        Ok(Page::from_rows(rows, request.size, position))
+        let more = found > rows.len();
+        let weight = usize::try_from(weight).unwrap_or_default();
+        Ok(AssignmentPage { page: Page::from_part(rows, more, position), weight })
     }
 
     /// A transaction whose statements may run for this long.

@@ -21,18 +21,19 @@ use uuid::Uuid;
 
 use crate::domain::assignment::Status;
 use crate::domain::{Fault, ProductClass, ShopId, Taxonomy};
-use crate::store::journal::{Entry, taxonomy_from_stored};
+use crate::store::assignments::embed::weights;
+use crate::store::journal::{Entry, stored_taxonomy, taxonomy_from_stored};
 use crate::store::products::unknown_product;
 use crate::store::{Store, StoreError, Tx};
 
 pub use act::{Acted, ActionItem, ActionRequest, OnConflict, Refusal};
 pub use bulk::{ActionProgress, BATCH_ASSIGNMENTS, BulkAction, LeftItem, MAX_SELECTED, Selected};
 pub use counts::{CONFIDENCE_BANDS, CountBy, Group};
-pub use embed::ReviewedProduct;
+pub use embed::{Embedded, MAX_EVENTS, ReviewedProduct};
 pub use filter::AssignmentFilter;
 pub use kept::MAX_GROUPS;
 pub(super) use labelling::{lock_carriers, relabel};
-pub use list::{AssignmentKey, AssignmentOrder, ListRequest, SelectionError};
+pub use list::{AssignmentKey, AssignmentOrder, AssignmentPage, ListRequest, SelectionError};
 
 /// A stored assignment.
 #[derive(Clone, Debug, FromRow)]
@@ -130,35 +131,51 @@ impl Store {
         record.ok_or_else(|| StoreError::not_found(unknown_assignment(uuid)))
     }
 
-    /// The histories of assignments of one taxonomy, oldest event first, in the order of the assignments.
+    /// What is read to be shown beside an assignment weighs, in bytes.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn events(&self, assignments: &[AssignmentRecord]) -> Result<Vec<Vec<Event>>, StoreError> {
+    pub async fn weight(&self, assignment: &AssignmentRecord, embedded: Embedded) -> Result<usize, StoreError> {
+        let mut tx = self.begin().await?;
+        let weights = weights(&mut tx, assignment.taxonomy(), &[assignment.product_key], embedded).await?;
+        tx.rollback().await?;
+        Ok(usize::try_from(weights.into_iter().sum::<i64>()).unwrap_or_default())
+    }
+
+    /// The histories of assignments of one taxonomy, oldest event first, in the order of the assignments; of each the last
+    /// [`MAX_EVENTS`].
+    ///
+    /// # Errors
+    /// When the database fails.
+    pub async fn events(
+        &self,
+        taxonomy: Taxonomy,
+        assignments: &[AssignmentRecord],
+    ) -> Result<Vec<Vec<Event>>, StoreError> {
         #[derive(FromRow)]
         struct Row {
             product_key: i64,
-            taxonomy: i16,
             #[sqlx(flatten)]
             event: Event,
         }
         let keys: Vec<i64> = assignments.iter().map(|assignment| assignment.product_key).collect();
         let rows: Vec<Row> = sqlx::query_as(
-            "select product_key, taxonomy, happened_at, actor, action, status, product_class, strategy, confidence,
-                    comment, action_id, model_version, labels
-             from journal where product_key = any($1) and taxonomy is not null order by product_key, sequence",
+            "select product_key, happened_at, actor, action, status, product_class, strategy, confidence, comment,
+                    action_id, model_version, labels
+             from unnest($1::bigint[]) as shown (key) cross join lateral (
+                 select * from journal where product_key = key and taxonomy = $2 order by sequence desc limit $3) as told
+             order by product_key, sequence",
         )
         .bind(&keys)
+        .bind(stored_taxonomy(taxonomy))
+        .bind(MAX_EVENTS)
         .fetch_all(self.pool())
         .await?;
-        let mut histories: HashMap<(i64, i16), Vec<Event>> = HashMap::new();
+        let mut histories: HashMap<i64, Vec<Event>> = HashMap::new();
         for row in rows {
-            histories.entry((row.product_key, row.taxonomy)).or_default().push(row.event);
+            histories.entry(row.product_key).or_default().push(row.event);
         }
-        let history = |assignment: &AssignmentRecord| {
-            histories.remove(&(assignment.product_key, assignment.taxonomy)).unwrap_or_default()
-        };
-        Ok(assignments.iter().map(history).collect())
+        Ok(keys.iter().map(|key| histories.remove(key).unwrap_or_default()).collect())
     }
 }
 

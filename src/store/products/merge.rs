@@ -10,7 +10,7 @@ use crate::domain::{Fault, Product, ShopId, merge_patch};
 use crate::store::accounts::Caller;
 use crate::store::products::change::{Change, change_products};
 use crate::store::products::create::{Creation, ENTRIES_OF_CREATION};
-use crate::store::products::write::{Columns, Current, NewProduct, lock_products, product_faults};
+use crate::store::products::write::{Columns, Current, NewProduct, has_attributes, lock_products, product_faults};
 use crate::store::{Store, StoreError, Tx, attributes, journal, quota, with_retries};
 
 /// What became of a product.
@@ -68,10 +68,21 @@ impl Store {
         let existing = lock_products(&mut tx, caller.account, shop, &ids).await?;
         let existing: HashMap<&str, &Current> =
             existing.iter().map(|current| (current.product_id.as_str(), current)).collect();
-        let declarations = attributes::declarations(&mut tx, caller.account).await?;
+        // Most files know no attributes, and an account may have declared a thousand.
+        let mut declarations = None;
         let mut outcomes = Vec::with_capacity(patched.len());
         for (id, patch) in patched {
-            outcomes.push(judge(existing.get(id).copied(), id, patch, shop, &declarations)?);
+            let current = existing.get(id).copied();
+            outcomes.push(match merged_product(current, id, patch)? {
+                Err(done) => Outcome::Done(done),
+                Ok(product) => {
+                    if has_attributes(&product) && declarations.is_none() {
+                        declarations = Some(attributes::declarations(&mut tx, caller.account).await?);
+                    }
+                    let none = Declarations::default();
+                    judge(current, id, product, shop, declarations.as_ref().unwrap_or(&none))?
+                }
+            });
         }
 
         let (mut products, mut columns) = (Vec::new(), Vec::new());
@@ -125,15 +136,9 @@ async fn require_presence(tx: &mut Tx, account: i64) -> Result<(), StoreError> {
     if is_moving == Some(false) { Ok(()) } else { Err(StoreError::Moving) }
 }
 
-/// What a patch makes of a product, and whether that may be.
-fn judge(
-    current: Option<&Current>,
-    id: &str,
-    patch: &Value,
-    shop: ShopId,
-    declarations: &Declarations,
-) -> Result<Outcome, StoreError> {
-    let refused = |fault: Fault| Ok(Outcome::Done(Merged::Refused(vec![fault.on(id)])));
+/// What a patch makes of a product; or else what becomes of it, where nothing is to be written.
+fn merged_product(current: Option<&Current>, id: &str, patch: &Value) -> Result<Result<Product, Merged>, StoreError> {
+    let refused = |fault: Fault| Ok(Err(Merged::Refused(vec![fault.on(id)])));
     let before = match current.map(|current| (current.details.clone(), current.shop_ids.clone())) {
         None => None,
         Some((Ok(product_details), shop_ids)) => Some(Product { shop_ids, product_details }),
@@ -153,9 +158,17 @@ fn judge(
             return refused(Fault::at(error.path().to_string(), "INVALID_VALUE", error.inner().to_string()));
         }
     };
-    if before.as_ref() == Some(&product) {
-        return Ok(Outcome::Done(Merged::Unchanged));
-    }
+    Ok(if before.as_ref() == Some(&product) { Err(Merged::Unchanged) } else { Ok(product) })
+}
+
+/// Whether a product may be written.
+fn judge(
+    current: Option<&Current>,
+    id: &str,
+    product: Product,
+    shop: ShopId,
+    declarations: &Declarations,
+) -> Result<Outcome, StoreError> {
     let asked = current.map(applications_of).unwrap_or_default();
     let columns = Columns::of(&product, &asked)?;
     let faults = product_faults(id, &product, &columns, shop, declarations);

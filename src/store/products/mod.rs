@@ -80,7 +80,7 @@ const COLUMNS: &str = "product_key, product_id, shop_id, version, shop_ids, deta
      from pictures where pictures.product_key = products.product_key) as picture";
 
 /// Bytes of a product's details; of rows that were not measured when they were written they are counted.
-const SIZE: &str = "coalesce(details_size, octet_length(details::text))";
+pub(super) const SIZE: &str = "coalesce(details_size, octet_length(details::text))";
 
 /// A fault that says the product does not exist.
 pub(super) fn unknown_product(product_id: &str) -> Fault {

@@ -1,0 +1,212 @@
+//! What one request may take: pages are cut by what they weigh, memory is asked for before anything is read.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use futures::FutureExt;
+use futures::stream;
+use serde_json::{Value, json};
+use sqlx::PgConnection;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use vat_classification::domain::ShopId;
+use vat_classification::domain::access::Plan;
+use vat_classification::http::AdmissionSettings;
+
+use crate::app::{App, german};
+
+/// The products on each page, and on the way back.
+async fn walk(app: &App, path: &str) -> [Vec<Vec<String>>; 2] {
+    let ids = |page: &Value| -> Vec<String> {
+        let items = page["items"].as_array().expect("items").iter();
+        items.map(|item| item["productId"].as_str().expect("an id").to_owned()).collect()
+    };
+    let mut page = app.get(path).await.expect(200).body;
+    let mut forth = vec![ids(&page)];
+    while let Some(next) = page["links"]["next"].as_str() {
+        page = app.get(next).await.expect(200).body;
+        forth.push(ids(&page));
+    }
+    let mut back = vec![ids(&page)];
+    while let Some(prev) = page["links"]["prev"].as_str() {
+        page = app.get(prev).await.expect(200).body;
+        back.insert(0, ids(&page));
+    }
+    [forth, back]
+}
+
+/// Whether so many wait in this database for a lock of a kind.
+async fn waits_for(connection: &mut PgConnection, kind: &str, many: usize) -> bool {
+    let waiting: i64 = sqlx::query_scalar(
+        "select count(*) from pg_locks where not granted and locktype = $1
+           and database = (select oid from pg_database where datname = current_database())",
+    )
+    .bind(kind)
+    .fetch_one(connection)
+    .await
+    .expect("a count");
+    waiting >= many as i64
+}
+
+/// Adds events of a taxonomy to the history of products.
+async fn add_events(app: &App, taxonomy: i16, products: &str, many: i64) {
+    sqlx::query(
+        "insert into journal (sequence, account_id, product_key, product_id, shop_id, taxonomy, action, actor, version)
+         select -(product_key * 100000 + n) * 3 - $1, account_id, product_key, product_id, shop_id, $1, 'LABEL', 'anna', 0
+         from products, generate_series(1, $2) n where product_id like $3",
+    )
+    .bind(taxonomy)
+    .bind(many)
+    .bind(products)
+    .execute(app.store.pool())
+    .await
+    .expect("events");
+}
+
+#[tokio::test]
+async fn a_page_of_assignments_shows_no_more_of_products_than_its_budget() {
+    let app = App::start().await;
+    let products: Vec<String> = (0..5).map(|n| format!("p{n}")).collect();
+    let named: Vec<(&str, &str)> = products.iter().map(|id| (id.as_str(), "Kaffee")).collect();
+    app.create(&named).await;
+    app.create(&[("small", "x")]).await;
+    // Three of 3 MiB pass the 8 MiB of a page.
+    sqlx::query("update products set details_size = 3 << 20 where product_id like 'p%'")
+        .execute(app.store.pool())
+        .await
+        .expect("set");
+    for sort in ["", "&sort=-updatedAt", "&sort=confidence"] {
+        for embed in ["PRODUCT", "CANDIDATES"] {
+            let list = format!("/assignments/TARES?assignmentStatus=ALL&size=6{sort}");
+            let whole = app.get(&list).await.expect(200).body;
+            assert_eq!(whole["items"].as_array().expect("items").len(), 6, "what is not read weighs nothing");
+            let [forth, back] = walk(&app, &format!("{list}&embed={embed}")).await;
+            assert!(forth.iter().chain(&back).all(|page| (1..=3).contains(&page.len())), "{forth:?} {back:?}");
+            for pages in [forth, back] {
+                let large = |page: &Vec<String>| page.iter().filter(|id| id.starts_with('p')).count();
+                assert!(pages.iter().all(|page| large(page) <= 2), "{pages:?}");
+                let visited: Vec<String> = pages.concat();
+                assert_eq!((visited.len(), visited.iter().collect::<BTreeSet<_>>().len()), (6, 6), "{visited:?}");
+            }
+        }
+    }
+    // What alone is too much for a page is one.
+    sqlx::query("update products set details_size = 100 << 20").execute(app.store.pool()).await.expect("set");
+    let [forth, back] = walk(&app, "/assignments/TARES?assignmentStatus=ALL&embed=PRODUCT").await;
+    assert_eq!((forth.len(), back.len()), (6, 6));
+}
+
+#[tokio::test]
+async fn a_page_of_assignments_has_no_more_events_than_its_budget_and_those_of_its_taxonomy() {
+    let app = App::start().await;
+    app.create(&[("p0", "x"), ("p1", "x"), ("p2", "x"), ("q", "x")]).await;
+    let list = "/assignments/TARES?assignmentStatus=ALL&embed=EVENTS";
+    let [plain, _] = walk(&app, list).await;
+    assert_eq!(plain, [["p0", "p1", "p2", "q"]]);
+    // Of TARIC: they are not read where TARES is shown.
+    add_events(&app, 0, "p%", 9_000).await;
+    let [plain, _] = walk(&app, list).await;
+    assert_eq!(plain, [["p0", "p1", "p2", "q"]]);
+    assert_eq!(app.history("TARES", "p0").await, ["anna CREATE UNASSIGNED"]);
+    // Two of 9,001 fit into 20,000, a third does not.
+    let list = list.replace("TARES", "TARIC");
+    let pages = walk(&app, &list).await;
+    assert_eq!(pages[0], [vec!["p0", "p1"], vec!["p2", "q"]]);
+    assert_eq!(pages[1].concat(), pages[0].concat());
+    assert_eq!(app.history("TARIC", "p0").await.len(), 9_001);
+    // Of one that has more, the last are shown.
+    add_events(&app, 2, "q", 20_001).await;
+    let history = app.history("UKGT", "q").await;
+    assert_eq!(history.len(), 20_000);
+    assert_eq!(history.last().map(String::as_str), Some("anna CREATE UNASSIGNED"));
+}
+
+/// Holds memory of the account as requests do that wait for their body; 10 MiB each.
+async fn hold_memory(app: &Arc<App>, requests: usize) -> Vec<JoinHandle<()>> {
+    let (held, mut are_held) = mpsc::unbounded_channel();
+    let mut waiting = Vec::new();
+    for _ in 0..requests {
+        let (app, held) = (Arc::clone(app), held.clone());
+        waiting.push(tokio::spawn(async move {
+            // The body is asked for once its memory is taken, and never comes.
+            let asked = async move {
+                held.send(()).expect("a test that listens");
+                std::future::pending::<Result<Bytes, std::io::Error>>().await
+            };
+            let body = Body::from_stream(stream::once(asked));
+            let path = "/products/global/product-picture?productId=p";
+            app.raw(&app.token, "POST", path, "multipart/form-data; boundary=X", body).await;
+        }));
+    }
+    for _ in 0..requests {
+        are_held.recv().await.expect("a request");
+    }
+    waiting
+}
+
+#[tokio::test]
+async fn what_weighs_much_waits_for_memory_before_it_is_read() {
+    // 48 MiB are an account's.
+    let small = AdmissionSettings { request_memory_mib: 64, ..AdmissionSettings::default() };
+    let app = Arc::new(App::with(Plan::Unlimited, small).await);
+    app.create(&[("p", "x"), ("q", "x")]).await;
+    add_events(&app, 0, "p", 20_000).await;
+    sqlx::query(
+        "insert into merchant_product_attributes (account_id, field_name, description, is_language_specific, format,
+                                                  object_type, tags)
+         select account_id, 'a' || n, repeat('x', 2000), false, 'None', 'Text', array_fill(repeat('t', 200), array[40])
+         from accounts, generate_series(1, 1000) n",
+    )
+    .execute(app.store.pool())
+    .await
+    .expect("attributes");
+    let uuid = app.assignment("TARIC", "p").await["assignmentUuid"].as_str().expect("a uuid").to_owned();
+    let large = [
+        "/assignments/TARIC?assignmentStatus=ALL&size=1000".to_owned(),
+        "/assignments/TARIC?assignmentStatus=ALL&embed=EVENTS&size=1".to_owned(),
+        format!("/assignments/TARIC/{uuid}?embed=EVENTS"),
+        "/products/merchant-product-attributes".to_owned(),
+    ];
+    let waiting = hold_memory(&app, 4).await;
+    for path in &large {
+        assert_eq!(app.get(path).await.expect(503).body["code"], "ServiceUnavailable", "{path}");
+    }
+    for small in ["size=10", "size=10&productIds=q&embed=EVENTS,PRODUCT"] {
+        app.get(&format!("/assignments/TARIC?assignmentStatus=ALL&{small}")).await.expect(200);
+    }
+    for one in waiting {
+        one.abort();
+        assert!(one.await.is_err_and(|error| error.is_cancelled()));
+    }
+    for path in &large {
+        app.get(path).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn an_import_without_attributes_does_not_look_them_up() {
+    let app = App::start().await;
+    app.create(&[("old", "x")]).await;
+    let caller = app.caller("anna").await;
+    // As while a declaration is removed; who looks them up waits for that.
+    let mut removing = app.store.pool().begin().await.expect("a transaction");
+    sqlx::query("select pg_advisory_xact_lock($1, $2)")
+        .bind(0x6174_7472)
+        .bind(caller.account as i32)
+        .execute(&mut *removing)
+        .await
+        .expect("a lock");
+    let (new, changed) = (german("new"), german("changed"));
+    let patched = [("new", &new), ("old", &changed)];
+    app.store.merge_products(&caller, ShopId::GLOBAL, &patched, false).await.expect("merged");
+    let with = json!({"productDetails": {"merchantProductAttributes": {"manual": "x"}}});
+    let with = [("with", &with)];
+    let mut merging = std::pin::pin!(app.store.merge_products(&caller, ShopId::GLOBAL, &with, false));
+    while !waits_for(&mut removing, "advisory", 1).await {
+        assert!(merging.as_mut().now_or_never().is_none(), "attributes are looked up where they are used");
+    }
+    removing.rollback().await.expect("no lock");
+    let merged = merging.await.expect("merged");
+    assert!(matches!(merged[..], [vat_classification::store::products::Merged::Refused(_)]), "{merged:?}");
+}
