@@ -170,8 +170,9 @@ pub(super) async fn classify(
         Some(taxonomy) if faults.is_empty() => taxonomy,
         _ => return Err(StoreError::Unprocessable(faults).into()),
     };
-    state.store.charge_checks(&caller, items.len()).await?;
+    // Who is sent away for want of a place has used no checks.
     let work = tab.work().await?;
+    state.store.charge_checks(&caller, items.len()).await?;
     let engine = &state.engine;
     let mut answered = Vec::with_capacity(items.len());
     let mut rest = items.into_iter();

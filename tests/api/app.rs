@@ -114,12 +114,17 @@ impl App {
 
     /// A service with a single connection to its database, so that what statements do there can be told one by one.
     pub(crate) async fn with_one_connection() -> App {
+        App::with_connections(Plan::Unlimited, AdmissionSettings::default(), 1).await
+    }
+
+    /// A service with so many connections to its database at most.
+    pub(crate) async fn with_connections(plan: Plan, admission: AdmissionSettings, connections: u32) -> App {
         let database = database().await;
         let url = database.url.clone();
-        let settings = Settings { database_connections: 1, ..Settings::default() };
+        let settings = Settings { database_connections: connections, ..Settings::default() };
         let store = Store::connect_with(&url, &settings).await.expect("a connection");
         let webhooks = WebhookSettings { webhooks_allow_private: true };
-        App::made(&url, store, Some(database), Plan::Unlimited, AdmissionSettings::default(), &webhooks).await
+        App::made(&url, store, Some(database), plan, admission, &webhooks).await
     }
 
     async fn with_all(plan: Plan, admission: AdmissionSettings, webhooks: &WebhookSettings) -> App {

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use futures::FutureExt;
-use futures::stream;
+use futures::stream::{self, FuturesUnordered};
+use futures::{FutureExt, StreamExt};
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 use tokio::sync::mpsc;
@@ -209,4 +209,34 @@ async fn an_import_without_attributes_does_not_look_them_up() {
     removing.rollback().await.expect("no lock");
     let merged = merging.await.expect("merged");
     assert!(matches!(merged[..], [vat_classification::store::products::Merged::Refused(_)]), "{merged:?}");
+}
+
+#[tokio::test]
+async fn who_finds_no_place_to_compute_is_charged_no_checks() {
+    // Each processor has four places, and three quarters of them are an account's.
+    let places = std::thread::available_parallelism().map_or(2, usize::from) * 3;
+    let many = AdmissionSettings { max_requests: 4 * places as u32, ..AdmissionSettings::default() };
+    let app = App::with_connections(Plan::FreeTrial, many, places as u32 + 4).await;
+    app.create(&[("p", "Kaffee")]).await;
+    let used = async || app.get("/usage").await.expect(200).body["used"].as_i64().expect("a number");
+    let before = used().await;
+    let uuid = app.assignment("TARIC", "p").await["assignmentUuid"].as_str().expect("a uuid").to_owned();
+    // Those who look for products that are alike keep their places while they read.
+    let mut held = app.store.pool().begin().await.expect("a transaction");
+    sqlx::query("lock table product_words in access exclusive mode").execute(&mut *held).await.expect("a lock");
+    let alike = format!("/assignments/TARIC/{uuid}/alike");
+    let mut computing: FuturesUnordered<_> = (0..places).map(|_| app.get(&alike)).collect();
+    while !waits_for(&mut held, "relation", places).await {
+        assert!(computing.next().now_or_never().is_none(), "an answer from behind a lock");
+    }
+    let body = json!({"taxonomy": "TARIC", "items": [{"languageAttributes": {"de": {"productName": "Kaffee"}}}]});
+    let refused = app.post("/classifications", body.clone()).await.expect(503);
+    assert_eq!(refused.body["code"], "ServiceUnavailable");
+    assert_eq!(used().await, before);
+    held.rollback().await.expect("no lock");
+    while let Some(answer) = computing.next().await {
+        answer.expect(200);
+    }
+    app.post("/classifications", body).await.expect(200);
+    assert_eq!(used().await, before + 1);
 }
