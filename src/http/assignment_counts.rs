@@ -6,6 +6,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::domain::forms::TaxonomyName;
+use crate::http::admission::Tab;
 use crate::http::allowed::{GROUPED_BY, MAX_GROUPED_BY};
 use crate::http::assignment_filter::{FilterParameters, SentFilter};
 use crate::http::described::errors::{Errors, SEARCH, TAXONOMY, WRONG_FILTER};
@@ -118,13 +119,14 @@ fn grouped_by(params: &Params) -> Result<Vec<CountBy>, ApiError> {
 pub(super) async fn count(
     State(state): State<AppState>,
     caller: Caller,
+    tab: Tab,
     Path(name): Path<String>,
     params: Params,
 ) -> Result<Json<CountList>, ApiError> {
     let by = grouped_by(&params)?;
     let sent = SentFilter::optional(&params)?;
     let taxonomy = taxonomy(&name)?;
-    let filter = sent.resolve(&state, &caller).await?;
+    let filter = sent.resolve(&state, &caller, &tab).await?;
     let groups = state.store.count_assignments(caller.account, taxonomy, &filter, &by, state.search_deadline).await?;
     let items = groups.into_iter().map(|group| CountAnswer::new(&by, group)).collect();
     Ok(Json(CountList { items }))

@@ -12,6 +12,7 @@ use crate::domain::assignment::{Status, Strategy};
 use crate::domain::filter::Criteria;
 use crate::domain::forms::ShopNumber;
 use crate::domain::product_class::ClassCode;
+use crate::http::admission::Tab;
 use crate::http::allowed::{ALL_STATUSES, AUTO_STATES};
 use crate::http::body::bad;
 use crate::http::described::kinds::{AutoStateList, CodePrefix, Confidence, DayOrInstant, StrategyList, TextList};
@@ -148,11 +149,20 @@ impl SentFilter {
         SentFilter::required(&Params::of_fields(fields)?)
     }
 
-    /// Looks up what the filter says about products.
+    /// Looks up what the filter says about products. One that says more than statuses takes a place among the searches,
+    /// until the request is over: whatever it selects, the database may have to go past much for it.
     ///
     /// # Errors
-    /// When the search fails, takes longer than its deadline, or finds too much.
-    pub(super) async fn resolve(self, state: &AppState, caller: &Caller) -> Result<AssignmentFilter, ApiError> {
+    /// When there is no place, or the search fails, takes longer than its deadline, or finds too much.
+    pub(super) async fn resolve(
+        self,
+        state: &AppState,
+        caller: &Caller,
+        tab: &Tab,
+    ) -> Result<AssignmentFilter, ApiError> {
+        if self.criteria.is_some() || !self.filter.is_open() {
+            tab.search().await?;
+        }
         let mut filter = self.filter;
         if let Some(criteria) = &self.criteria {
             filter.product_keys = Some(found(state, caller, criteria, filter.product_ids.as_deref()).await?);

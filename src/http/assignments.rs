@@ -106,7 +106,7 @@ pub(super) async fn list(
     let count = params.boolean("count")?.unwrap_or(false);
     let at: Position<AssignmentKey> = links::position(&params)?;
     tab.charge(size * ITEM_BYTES).await?;
-    let filter = filter.resolve(&state, &caller).await?;
+    let filter = filter.resolve(&state, &caller, &tab).await?;
     let deadline = state.search_deadline;
     let request = ListRequest { account: caller.account, taxonomy, filter: &filter, order, size };
     let AssignmentPage { page, weight } = state.store.assignments(&request, &at, embeds.read(), deadline).await?;

@@ -14,6 +14,7 @@ use crate::domain::Fault;
 use crate::domain::assignment::Action;
 use crate::domain::forms::TaxonomyName;
 use crate::http::actions::{action_named, comment, given_class};
+use crate::http::admission::Tab;
 use crate::http::assignment_filter::SentFilter;
 use crate::http::body::{JsonBody, typed};
 use crate::http::described::errors::{ACTION, BODY, COUNTED, EDIT, Errors, RUNNING, SEARCH, TAXONOMY, WRONG_CLASS};
@@ -166,6 +167,7 @@ impl ActionProgressAnswer {
 pub(super) async fn act(
     State(state): State<AppState>,
     caller: Caller,
+    tab: Tab,
     Path(name): Path<String>,
     JsonBody(body): JsonBody,
 ) -> Result<(StatusCode, Json<ActionProgressAnswer>), ApiError> {
@@ -189,7 +191,7 @@ pub(super) async fn act(
         action,
         class: wrong_comment.map(Err).or(class),
         comment,
-        filter: filter.resolve(&state, &caller).await?,
+        filter: filter.resolve(&state, &caller, &tab).await?,
         sent_filter: Value::Object(body.filter),
         expected: body.expected_count,
     };

@@ -1,4 +1,5 @@
-//! What one request may take: pages are cut by what they weigh, memory is asked for before anything is read.
+//! What one request may take: pages are cut by what they weigh, memory is asked for before anything is read, and what may be
+//! slow takes a place among the searches.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,7 +15,10 @@ use vat_classification::domain::ShopId;
 use vat_classification::domain::access::Plan;
 use vat_classification::http::AdmissionSettings;
 
-use crate::app::{App, german};
+use crate::app::{Answer, App, german};
+
+/// Searches at one time that are an account's: three quarters of all.
+const SEARCHES: usize = 9;
 
 /// The products on each page, and on the way back.
 async fn walk(app: &App, path: &str) -> [Vec<Vec<String>>; 2] {
@@ -239,4 +243,44 @@ async fn who_finds_no_place_to_compute_is_charged_no_checks() {
     }
     app.post("/classifications", body).await.expect(200);
     assert_eq!(used().await, before + 1);
+}
+
+#[tokio::test]
+async fn lists_counts_and_actions_that_a_filter_may_make_slow_take_places_of_searches() {
+    let app = App::start().await;
+    app.create(&[("p", "x")]).await;
+    let filter = "assignmentStatus=ALL&labels=!none";
+    let list = format!("/assignments/TARIC?{filter}");
+    let count = format!("/assignments/TARIC/counts?by=heading&{filter}&shopId=1");
+    let act = || {
+        let filter = json!({"assignmentStatus": "ALL", "shopId": 1});
+        app.post("/assignments/TARIC/actions", json!({"action": "REJECT", "filter": filter, "dryRun": true}))
+    };
+    for path in [&list, &count] {
+        app.get(path).await.expect(200);
+    }
+    act().await.expect(202);
+    let mut held = app.store.pool().begin().await.expect("a transaction");
+    sqlx::query("lock table assignments in access exclusive mode").execute(&mut *held).await.expect("a lock");
+    let mut searching: FuturesUnordered<_> = (0..SEARCHES).map(|_| app.get(&list)).collect();
+    while !waits_for(&mut held, "relation", SEARCHES).await {
+        assert!(searching.next().now_or_never().is_none(), "an answer from behind a lock");
+    }
+    let (listed, counted, acted) = tokio::join!(app.get(&list), app.get(&count), act());
+    for refused in [listed, counted, acted] {
+        assert_eq!(refused.expect(503).body["code"], "ServiceUnavailable");
+    }
+    // Statuses alone are read in the order of an index, and need no such place: it is the lock that they wait for.
+    let open = "/assignments/TARIC?assignmentStatus=ALL";
+    let mut opened = std::pin::pin!(app.get(open));
+    while !waits_for(&mut held, "relation", SEARCHES + 1).await {
+        assert!(opened.as_mut().now_or_never().is_none(), "an answer from behind a lock");
+    }
+    held.rollback().await.expect("no lock");
+    // Where the machine is busy, those that searched may be told that it took too long.
+    let served = |answer: &Answer| answer.status == 200 || answer.body["code"] == "SearchTooSlow";
+    assert!(served(&opened.await));
+    while let Some(answer) = searching.next().await {
+        assert!(served(&answer), "{}", answer.body);
+    }
 }

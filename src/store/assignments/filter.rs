@@ -113,7 +113,7 @@ impl AssignmentFilter {
     }
 
     /// Whether it says nothing but which statuses.
-    pub(super) fn is_open(&self) -> bool {
+    pub fn is_open(&self) -> bool {
         let Self { product_ids, product_keys, with_labels, without_labels, shop, review_needed, .. } = self;
         let Self { strategies, auto_states, class_prefix, confidence_from, confidence_to, .. } = self;
         product_ids.is_none()
