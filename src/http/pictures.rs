@@ -116,9 +116,7 @@ pub(super) async fn read(
 ) -> Result<Response, ApiError> {
     let picture = state.store.picture(caller.account, path.shop()?, params.product_id()?).await?;
     let etag = format!("\"{}\"", picture.etag);
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
-    let unchanged = known.is_some_and(|sent| sent.split(',').any(|tag| tag.trim() == etag || tag.trim() == "*"));
-    let mut response = if unchanged {
+    let mut response = if is_known(&headers, &etag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         let key = Uuid::try_parse(&picture.object_key).map_err(|error| ApiError::Internal(error.to_string()))?;
@@ -138,6 +136,15 @@ pub(super) async fn read(
         }
     }
     Ok(response)
+}
+
+/// Whether a client says by `If-None-Match` that it has what a tag of ours stands for. Weak tags count as well (RFC 9110,
+/// 13.1.2): caches on the way that pack an answer make our tag weak.
+fn is_known(headers: &HeaderMap, etag: &str) -> bool {
+    // Ours has no comma, so that none of it is split.
+    let sent = headers.get_all(header::IF_NONE_MATCH).into_iter().filter_map(|value| value.to_str().ok());
+    let mut tags = sent.flat_map(|value| value.split(',')).map(str::trim);
+    tags.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag)
 }
 
 #[utoipa::path(delete, path = "/products/global/product-picture", tag = "Pictures", operation_id = "deleteGlobalProductPicture",
@@ -240,4 +247,34 @@ async fn file(request: Request, state: &AppState) -> Result<Bytes, ApiError> {
         tab.enter().await?;
     }
     file.ok_or_else(|| ApiError::malformed_at(FILE_PART, "is missing from the form"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tag_is_known_weak_or_strong_alone_or_among_others() {
+        for (lines, known) in [
+            (&["\"a1\""][..], true),
+            (&["W/\"a1\""], true),
+            (&["*"], true),
+            (&["\"b\", \"a1\""], true),
+            (&["\"b\",W/\"a1\" , \"c\""], true),
+            (&["\"x,y\", W/\"a1\""], true),
+            (&["\"b\"", "W/\"a1\""], true),
+            (&[], false),
+            (&[""], false),
+            (&["a1"], false),
+            (&["w/\"a1\""], false),
+            (&["W/\"b\", \"c\""], false),
+            (&["W/W/\"a1\""], false),
+        ] {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(header::IF_NONE_MATCH, HeaderValue::from_static(line));
+            }
+            assert_eq!(is_known(&headers, "\"a1\""), known, "{lines:?}");
+        }
+    }
 }
