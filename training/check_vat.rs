@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result, ensure};
 use chrono::NaiveDate;
 use clap::Args;
 use vat_classification::domain::{ClassCode, ProductClass, Taxonomy};
-use vat_classification::reference::Reference;
+use vat_classification::reference::{Reference, VAT, write_manifest};
 
 /// Digits of a subheading of the Harmonized System.
 const SUBHEADING_DIGITS: usize = 6;
@@ -32,6 +32,9 @@ pub(crate) struct Options {
     /// The day by whose rules classes are judged; default today.
     #[arg(long)]
     date: Option<NaiveDate>,
+    /// Writes down first how many rows each file of vat/ has: one with fewer is from then on taken for cut short.
+    #[arg(long)]
+    manifest: bool,
     /// An export of the Commission's database of rates, to be compared.
     #[arg(long)]
     tedb: Option<PathBuf>,
@@ -42,6 +45,9 @@ pub(crate) struct Options {
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let day = options.date.unwrap_or_else(|| chrono::Utc::now().date_naive());
+    if options.manifest {
+        write_manifest(&options.models, VAT)?;
+    }
     let reference = Reference::load(&options.models)?;
     for taxonomy in Taxonomy::ALL {
         let classes = subheadings(&reference, taxonomy);

@@ -8,6 +8,7 @@
 //! taxonomy/successors.tsv          ended codes and what took their place (may be absent)
 //! taxonomy/national/TAXONOMY.tsv   a national list, as `training import-nomenclature` writes it (may be absent)
 //! taxonomy/manifest.tsv            how many rows each file of taxonomy/ has at least (may be absent)
+//! vat/manifest.tsv                 the same of vat/ (may be absent)
 //! taxonomy/lines/TAXONOMY/NN.tsv   our labels of its lines (may be absent); UKGT has those of TARIC, from which it grew
 //! vat/sides.tsv                    the sides of partial rules: two digits, German name, English name
 //! vat/CC.tsv                       the rates and rules of a country
@@ -30,6 +31,8 @@ use crate::domain::nomenclature::{
 };
 use crate::domain::vat::{CountryRules, VatRules, parse_country, parse_sides};
 use crate::domain::{ClassCode, Taxonomy};
+
+pub use manifest::{VAT, write_manifest};
 
 /// Faults shown in one error; a file of another kind would give one for each of its lines.
 const MAX_FAULTS_SHOWN: usize = 20;
@@ -220,10 +223,9 @@ fn load_vat(dir: &Path, faults: &mut Vec<FileFault>) -> Result<(VatRules, String
 
 /// The files of a folder that hold tables, in order.
 fn files_in(folder: &Path) -> Result<Vec<PathBuf>, ReferenceError> {
-    let unreadable = |source| ReferenceError::Unreadable { path: folder.to_owned(), source };
     let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
+    for entry in fs::read_dir(folder).map_err(|source| unreadable(folder, source))? {
+        let path = entry.map_err(|source| unreadable(folder, source))?.path();
         if path.extension().is_some_and(|extension| extension == "tsv") {
             paths.push(path);
         }
@@ -233,11 +235,15 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, ReferenceError> {
 }
 
 fn read(path: &Path) -> Result<String, ReferenceError> {
-    let unreadable = |source| ReferenceError::Unreadable { path: path.to_owned(), source };
-    if fs::metadata(path).map_err(unreadable)?.len() > MAX_FILE_BYTES {
-        return Err(unreadable(io::Error::other("the file is too large")));
+    let failed = |source| unreadable(path, source);
+    if fs::metadata(path).map_err(failed)?.len() > MAX_FILE_BYTES {
+        return Err(failed(io::Error::other("the file is too large")));
     }
-    fs::read_to_string(path).map_err(unreadable)
+    fs::read_to_string(path).map_err(failed)
+}
+
+fn unreadable(path: &Path, source: io::Error) -> ReferenceError {
+    ReferenceError::Unreadable { path: path.to_owned(), source }
 }
 
 /// The path of a file as it lies below the directory, for messages.

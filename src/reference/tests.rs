@@ -96,3 +96,19 @@ fn what_follows_from_a_subheading_follows_from_its_lines() {
     }
     assert!(lost.is_empty(), "{} lines: {:?}", lost.len(), &lost[..lost.len().min(20)]);
 }
+
+#[test]
+fn a_vat_file_that_ends_early_at_the_end_of_a_line_is_not_taken_for_whole() {
+    let dir = small();
+    write_manifest(dir.path(), VAT).expect("a manifest");
+    Reference::load_as_of(dir.path(), date()).expect("reference data");
+    let rule = "rule\t6109\twhole\t00-000\tstandard\tCLOTHING\tshirts\t2020-01-01\t\tlaw\n";
+    let path = dir.path().join("vat/FR.tsv");
+    let text = fs::read_to_string(&path).expect("a file");
+    write(dir.path(), "vat/FR.tsv", &format!("{text}{rule}"));
+    Reference::load_as_of(dir.path(), date()).expect("a file may grow");
+    write_manifest(dir.path(), VAT).expect("a manifest");
+    write(dir.path(), "vat/FR.tsv", &text);
+    let error = Reference::load_as_of(dir.path(), date()).expect_err("a file cut short").to_string();
+    assert!(error.contains("vat/FR.tsv: the file is cut short: it has 3 rows, the manifest says 4"), "{error}");
+}

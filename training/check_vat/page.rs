@@ -38,7 +38,9 @@ cent), `sugar` (grams added per 100), `prescription` (yes or no), `weight` (kilo
 2. Change it with the paragraph of the law as its source. A rule that ends gets its last day, and a new line begins on
    the next; what the law names and you could not settle becomes a `gap` line. Set `read` to the day on which you read it.
 3. Add a known case with its source to `tests/vat_cases/known.txt`.
-4. Run `training check-vat`, with `--tedb FILE` beside an export of the Commission's database, and write this page anew.
+4. Run `training check-vat --manifest`, which writes down in `models/vat/manifest.tsv` how many rows each file has: the
+   service does not start with a file that has fewer. Add `--tedb FILE` to compare with an export of the Commission's
+   database, and write this page anew. A directory of your own needs no manifest.
 5. Send SIGHUP to a running service: it takes the files and judges assignments again whose sufficiency changes.
 
 ## What is covered
