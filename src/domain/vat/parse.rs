@@ -18,7 +18,7 @@
 //!
 //! The file of a territory also has `name text`; `outside why`, where no VAT is due; `taxonomies`, where it is shown
 //! elsewhere than its country; and `unknown kind`, where it is not known what a kind of rate is. Its own rates of a kind
-//! take the place of all that it took over of that kind.
+//! take the place of all that it took over of that kind, which is why `like` stands before them.
 
 use chrono::NaiveDate;
 
@@ -144,11 +144,16 @@ pub fn parse_country(
 }
 
 impl CountryRules {
+    /// Takes over what another country has. Only an empty file can: rules know their texts by their places, and own rates
+    /// and unknown kinds take the place of what is there when they are read.
     fn take_over(&mut self, other: &str, known: &[CountryRules]) -> Result<(), String> {
         let other = known
             .iter()
             .find(|known| known.country == other)
             .ok_or_else(|| format!("there are no rules for {other}, or they have not been read before these"))?;
+        if !self.texts.is_empty() || !self.rates.is_empty() || !self.unknown_kinds.is_empty() {
+            return Err("`like` stands once, before all rates, rules, gaps and unknown kinds".to_owned());
+        }
         self.like = Some(other.country.clone());
         self.since = other.since;
         self.read = other.read;

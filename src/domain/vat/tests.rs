@@ -319,3 +319,32 @@ fn mistakes_in_the_list_of_sides_are_told_by_line() {
     assert_eq!(parse_sides("s", text, &mut faults).len(), 1);
     assert_eq!(faults.iter().map(|fault| fault.line).collect::<Vec<_>>(), [2, 3, 4, 5, 6, 7]);
 }
+
+#[test]
+fn what_is_taken_over_comes_before_what_is_own() {
+    let mut faults = Vec::new();
+    let known = [parse_country("GB", "vat/GB.tsv", GB, &[], &mut faults)];
+    assert_eq!(faults, []);
+    let head = "completeness\ttest\nread\t2026-11-22\nsince\t1995-01-01\n";
+    let rate = "rate\tzero\tZERO\t0\t1990-01-01\t\tlaw\n";
+    let rule = "rule\t97\twhole\t00-000\tzero\tART\tart\t2000-01-01\t\tlaw\n";
+    let gap = "gap\t97\t00-000\tART\tart\t2000-01-01\t\n";
+    let like = "like\tGB\n";
+    for (lines, line) in [
+        (vec![head, like], None),
+        (vec![like, head, rate, rule], None),
+        (vec![head, like, "unknown\tzero\n"], None),
+        (vec![head, rate, like], Some(5)),
+        (vec![head, rule, like], Some(5)),
+        (vec![head, gap, like], Some(5)),
+        (vec![head, "unknown\tzero\n", like], Some(5)),
+        (vec![head, like, like], Some(5)),
+    ] {
+        let text = lines.concat();
+        let mut faults = Vec::new();
+        parse_country("XX", "vat/territories/XX.tsv", &text, &known, &mut faults);
+        let late: Vec<usize> =
+            faults.iter().filter(|fault| fault.to_string().contains("`like` stands")).map(|fault| fault.line).collect();
+        assert_eq!(late, line.into_iter().collect::<Vec<_>>(), "{text}{faults:?}");
+    }
+}
