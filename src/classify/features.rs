@@ -118,10 +118,10 @@ impl Extractor {
         self.strange_words.clear();
         self.plain_words.clear();
         self.name_keys.clear();
-        let mut piece = 0;
+        let mut piece: u16 = 0;
         pieces(text, |language, field, content| {
             self.piece(lexicon, language, field, content, piece, features);
-            piece += 1;
+            piece = piece.saturating_add(1);
         });
     }
 

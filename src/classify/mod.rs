@@ -239,6 +239,8 @@ impl Ranking {
 fn words_of(text: &ProductText<'_>, scorer: &Scorer, weights: &[(usize, f32)], max: usize) -> Vec<Evidence> {
     let mut contents = Vec::new();
     pieces(text, |_, _, content| contents.push(content));
+    // The last number stands for all pieces from there on, so that it tells of no word which it is.
+    contents.truncate(usize::from(u16::MAX));
     let mut evidence: Vec<Evidence> = Vec::new();
     for &(index, weight) in weights {
         let feature = &scorer.query.features[index];

@@ -55,7 +55,8 @@ pub struct Feature {
     pub vague: bool,
     /// Which words of the name's naming phrase it stands for.
     pub place: Place,
-    /// Which piece of the product text it stands in, counted in the order of reading.
+    /// Which piece of the product text it stands in, counted in the order of reading;
+    /// from [`u16::MAX`] on not told apart.
     pub piece: u16,
     /// Bytes of the piece that it stands for.
     pub source: (u32, u32),

@@ -5,8 +5,14 @@ use super::super::table::{self, Table};
 use super::super::{LanguageText, ProductText};
 use super::*;
 
-/// A text's features, with a small lexicon.
+/// A name's features.
 fn features(language: &str, name: &str) -> Vec<Feature> {
+    let text = LanguageText { language, name: Some(name), ..LanguageText::default() };
+    features_of(&ProductText { languages: vec![text] })
+}
+
+/// A text's features, with a small lexicon.
+fn features_of(text: &ProductText<'_>) -> Vec<Feature> {
     let german = ["damen", "leder", "jacke", "kueche", "schuhe", "und", "kabel", "waschmaschine", "tasche", "bank"];
     let english = ["shoes", "leather", "jacket", "cable", "bags"];
     let info = |german| WordInfo { german, english: !german, count: 30, ..WordInfo::default() };
@@ -17,9 +23,8 @@ fn features(language: &str, name: &str) -> Vec<Feature> {
         .collect();
     let bytes = table::build(entries.into_iter());
     let lexicon = Lexicon::new(Table::over(&bytes).expect("table"));
-    let text = ProductText { languages: vec![LanguageText { language, name: Some(name), ..LanguageText::default() }] };
     let mut features = Vec::new();
-    Extractor::default().extract(&lexicon, &text, &mut features);
+    Extractor::default().extract(&lexicon, text, &mut features);
     features
 }
 
@@ -109,4 +114,14 @@ fn a_name_that_says_but_for_what_it_is_or_what_comes_with_it_is_no_evidence() {
         assert!(!features("de", name).is_empty(), "{name}");
     }
     assert!(features("en", "for leather").is_empty() && !features("en", "for leather shoes").is_empty());
+}
+
+#[test]
+fn pieces_beyond_all_numbers_have_the_last_one_and_not_the_first_again() {
+    let tags = vec!["Schuhe".to_owned(); MAX_TAGS];
+    let language = LanguageText { language: "de", tags: &tags, ..LanguageText::default() };
+    let text = ProductText { languages: vec![language; usize::from(u16::MAX) / MAX_TAGS + 2] };
+    let pieces: Vec<u16> = features_of(&text).iter().map(|feature| feature.piece).collect();
+    assert!(pieces.is_sorted(), "a later piece has an earlier number");
+    assert_eq!((pieces.first(), pieces.last()), (Some(&0), Some(&u16::MAX)));
 }
