@@ -271,7 +271,7 @@ impl Store {
         let found = rows.len();
         rows.truncate(request.size);
         let keys: Vec<i64> = rows.iter().map(|record| record.product_key).collect();
-        let (fits, weight) = fitting(&weights(&mut tx, request.taxonomy, &keys, embedded).await.map_err(refused)?);
+        let (fits, weight) = fitting(&weights(&mut *tx, request.taxonomy, &keys, embedded).await.map_err(refused)?);
         rows.truncate(fits);
         tx.rollback().await.map_err(StoreError::from)?;
         let more = found > rows.len();

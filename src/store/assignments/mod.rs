@@ -136,9 +136,7 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn weight(&self, assignment: &AssignmentRecord, embedded: Embedded) -> Result<usize, StoreError> {
-        let mut tx = self.begin().await?;
-        let weights = weights(&mut tx, assignment.taxonomy(), &[assignment.product_key], embedded).await?;
-        tx.rollback().await?;
+        let weights = weights(self.pool(), assignment.taxonomy(), &[assignment.product_key], embedded).await?;
         Ok(usize::try_from(weights.into_iter().sum::<i64>()).unwrap_or_default())
     }
 
