@@ -13,6 +13,10 @@ pub const KNOWN_NAME: usize = 28;
 const MIN_SIMILARITY: f32 = 0.1;
 /// What is added to probabilities before their logarithm is taken.
 const FLOOR: f32 = 1e-4;
+/// The same for what the other voices say of the best heading, and for the share of the text that rows of it know, where
+/// doubt is told: whether they say a hundredth or nothing at all makes no difference.
+const OPINION_FLOOR: f32 = 0.01;
+const UNCOVERED: f32 = 0.05;
 /// The same for tags and descriptions. It bounds how much they can say: a shelf settles doubt and never overrules a name.
 const TAG_FLOOR: f32 = 0.05;
 const DESCRIPTION_FLOOR: f32 = 0.03;
@@ -163,10 +167,10 @@ impl Scorer {
                 third_first,
                 (mean + FLOOR).ln() / 4.0,
                 (least + FLOOR).ln() / 4.0,
-                supports[0],
+                supports[0] * doubt * doubt,
                 supports[0] * doubt,
                 within[0],
-                supports[1],
+                supports[1] * doubt * doubt,
                 supports[1] * doubt,
                 within[1],
                 (seen.described + FLOOR).ln() / 4.0,
@@ -224,6 +228,9 @@ impl Scorer {
             best.described,
             most(&|group| group.described),
             f32::from(self.query.known_heading == Some(heading)),
+            (features.share(heading) + OPINION_FLOOR).ln() / 4.0,
+            (words.share(heading) + OPINION_FLOOR).ln() / 4.0,
+            (best.detail.covered + UNCOVERED).ln() / 4.0,
         ];
     }
 

@@ -11,7 +11,7 @@ use super::ProductText;
 use super::lexicon::{Lexicon, Part, WordInfo, word_key};
 use super::table::Hash;
 use super::text::{Token, TokenKind, Tokens};
-use super::words::{Language, Role, role};
+use super::words::{Language, Role, is_container, is_for_whom, is_gift, is_part_of_name, role};
 use walk::{Walk, quantity_features, stem_language};
 
 mod forms;
@@ -23,7 +23,7 @@ pub use forms::MAX_LABEL_WORDS;
 pub use kinds::{FIELDS, Feature, Field, Kind, Place, PlainWord};
 
 /// Version of the features; a model made with another one is refused.
-pub const FEATURE_VERSION: u32 = 7;
+pub const FEATURE_VERSION: u32 = 8;
 
 /// Weight of a word in its own place.
 const WORD: f32 = 1.0;
@@ -278,19 +278,26 @@ impl Extractor {
             return;
         }
         let vague = self.infos[at].is_some_and(|info| info.vague);
+        let word = self.tokens.word(&token);
         let weight = match (vague, walk.introduced) {
+            // For whom it is decides the class of clothing and of shoes, though it says nothing by itself.
+            (true, false) if is_for_whom(word) => WORD,
             (true, _) => VAGUE,
             (false, true) => INTRODUCED,
             (false, false) => WORD,
         } * fade;
-        let word = self.tokens.word(&token);
         let stem_language = stem_language(self.infos[at], walk.language);
         let stem = self.stem(stem_language, word);
         if !vague {
             walk.name = walk.name.bytes_of(b" ").bytes_of(stem.as_bytes());
             walk.named += 1;
+        } else if is_gift(word) {
+            walk.named = MAX_KNOWN_NAME + 1;
+        } else if is_part_of_name(word) {
+            walk.name = walk.name.bytes_of(b" ").bytes_of(stem.as_bytes());
         }
-        let make = |key, weight, kind| walk.feature(key, weight, kind, vague, &token, &token);
+        let is_nothing_alone = vague || is_container(word);
+        let make = |key, weight, kind| walk.feature(key, weight, kind, is_nothing_alone, &token, &token);
         let feature = features.len();
         features.push(make(SPACE_WORD.bytes_of(stem.as_bytes()).finish(), weight, Kind::Word));
         if walk.introduced && !vague {
@@ -345,7 +352,9 @@ impl Extractor {
         joint.push_str(self.tokens.word(&right));
         let stem = self.stem(stem_language(self.infos[at], walk.language), &joint);
         let key = SPACE_WORD.bytes_of(stem.as_bytes()).finish();
-        let vague = [before, at].iter().all(|&at| self.infos[at].is_some_and(|info| info.vague));
+        let vague = [before, at].iter().all(|&at| {
+            self.infos[at].is_some_and(|info| info.vague) || is_container(self.tokens.word(&self.tokens.list[at]))
+        });
         let weight = JOINT * fade * if walk.introduced { INTRODUCED } else { 1.0 };
         features.push(walk.feature(key, weight, Kind::Joint, vague, &left, &right));
         self.joint = joint;

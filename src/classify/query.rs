@@ -1,6 +1,6 @@
 //! A product text as sparse vectors over the features of a model: one for each field.
 
-use super::features::{Extractor, FIELDS, Feature, Field, Kind, Place};
+use super::features::{self, Extractor, FIELDS, Feature, Field, Kind, Place};
 use super::model::Model;
 use super::{ProductText, spelling};
 
@@ -58,8 +58,27 @@ impl Query {
         self.extractor.extract(&model.lexicon(), text, &mut self.features);
         self.resolve(model);
         self.look_up(model);
-        self.languages = text.languages.iter().filter(|language| language.name.is_some()).count();
+        self.languages = self.speaking_names(model, text);
         self.evidence.iter().any(|&evidence| evidence > 0)
+    }
+
+    /// How many names in other languages say something, each text once: a name in a language that nobody reads here, or the
+    /// same name twice, makes nothing surer.
+    fn speaking_names(&self, model: &Model, text: &ProductText<'_>) -> usize {
+        let mut names: Vec<&str> = Vec::new();
+        let mut piece = 0u16;
+        let dictionary = model.dictionary();
+        let is_known =
+            |feature: &Feature| !feature.vague && feature.kind != Kind::Mark && dictionary.get(feature.key).is_some();
+        features::pieces(text, |_, field, content| {
+            let mut found = self.known.iter().map(|known| &self.features[known.feature]);
+            let mut speaks = || found.any(|feature| feature.piece == piece && is_known(feature));
+            if field == Field::Name && !names.contains(&content) && speaks() {
+                names.push(content);
+            }
+            piece = piece.saturating_add(1);
+        });
+        names.len()
     }
 
     /// Whether a description stands beside a name.
@@ -271,4 +290,33 @@ fn add_grams(model: &Model, word: &str, feature: &Feature, index: usize, known: 
 #[inline]
 fn slot(id: u32) -> usize {
     (id.wrapping_mul(0x9e37_79b1) >> 22) as usize % LOOKUP_SLOTS
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::{Classifier, LanguageText, ProductText};
+
+    #[test]
+    fn a_name_that_says_nothing_new_makes_nothing_surer() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/classifier.bin");
+        let classifier = Classifier::load(&path).expect("the model of the repository");
+        let ranked = |names: &[(&'static str, &'static str)]| {
+            let text = |&(language, name): &(&'static str, &'static str)| LanguageText {
+                language,
+                name: Some(name),
+                ..LanguageText::default()
+            };
+            let languages = names.iter().map(text).collect();
+            classifier.rank(&ProductText { languages }).roll_up(4)[0].confidence
+        };
+        for (language, name) in [("de", "Damenbluse mit Rüschen"), ("en", "Garden ornament")] {
+            let alone = ranked(&[(language, name)]);
+            assert_eq!(ranked(&[(language, name), ("fr", "Xqrvelle zbnoutte")]), alone, "{name}");
+            assert_eq!(ranked(&[("de", name), ("en", name)]), ranked(&[("de", name)]), "{name}");
+        }
+        let both = ranked(&[("de", "Damenbluse mit Rüschen"), ("en", "Women's blouse with frills")]);
+        assert_ne!(both, ranked(&[("de", "Damenbluse mit Rüschen")]));
+    }
 }

@@ -9,7 +9,7 @@ use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
 /// Version of folding and tokens; a model made with another one is refused.
-pub const TEXT_VERSION: u32 = 2;
+pub const TEXT_VERSION: u32 = 3;
 
 /// Longest text that is read, in bytes; the rest of a longer one is not looked at.
 const MAX_TEXT_BYTES: usize = 8 * 1024;
@@ -142,6 +142,16 @@ impl Scanner<'_> {
                     self.after_break |= c != '_';
                     self.number_pending &= c != '-';
                 }
+            }
+            // Between two words it is read as the word that it stands for; in a name (`H&M`) it parts nothing.
+            '&' => {
+                self.close(at);
+                if next.is_none_or(char::is_whitespace) {
+                    self.run = Some(Run { start: self.tokens.folded.len(), source: at, number: 0, has_letters: true });
+                    self.tokens.folded.push_str("and");
+                    self.close(at + 1);
+                }
+                self.number_pending = false;
             }
             _ => {
                 self.close(at);
@@ -348,6 +358,8 @@ mod tests {
             ("30 x 40 cm", "# x #m8"),
             ("Monitor 27\"", "monitor #m9"),
             ("3x Socken", "# socken"),
+            ("Cheese & Onion", "cheese and onion"),
+            ("H&M Socken 3&4", "h m socken # #"),
             ("bolt_x000d_ nut", "bolt nut"),
             ("", ""),
             ("—!?", ""),
@@ -364,5 +376,9 @@ mod tests {
         let sources: Vec<&str> = tokens.list.iter().map(|token| &text[token.source.0..token.source.1]).collect();
         assert_eq!(sources, ["Größe", "Handschuhe", "Leder"]);
         assert_eq!(tokens.list.iter().map(|token| token.after_break).collect::<Vec<_>>(), [false, true, true]);
+        tokens.read("Salz & Pfeffer");
+        let and = tokens.list[1];
+        assert_eq!((tokens.word(&and), &"Salz & Pfeffer"[and.source.0..and.source.1]), ("and", "&"));
+        assert!(tokens.list.iter().all(|token| !token.after_break));
     }
 }

@@ -51,6 +51,73 @@ pub fn role(word: &str) -> (Role, Option<Language>) {
     }
 }
 
+/// Whether a folded word says for whom something is made.
+pub fn is_for_whom(word: &str) -> bool {
+    matches!(
+        word,
+        "herren"
+            | "damen"
+            | "kinder"
+            | "maenner"
+            | "frauen"
+            | "maedchen"
+            | "jungen"
+            | "men"
+            | "mens"
+            | "women"
+            | "womens"
+            | "ladies"
+            | "kids"
+            | "children"
+            | "boys"
+            | "girls"
+    )
+}
+
+/// Whether a folded word makes another good of the one that it stands beside, though it says nothing by itself: accessories
+/// and parts of a thing, a set with it, are not the thing.
+pub fn is_part_of_name(word: &str) -> bool {
+    matches!(
+        word,
+        "zubehoer"
+            | "ersatzteil"
+            | "ersatzteile"
+            | "ersatz"
+            | "teil"
+            | "teile"
+            | "kleinteile"
+            | "muster"
+            | "modell"
+            | "set"
+            | "sets"
+            | "accessory"
+            | "accessories"
+            | "spare"
+            | "replacement"
+            | "part"
+            | "parts"
+            | "sample"
+            | "samples"
+            | "model"
+            | "test"
+            | "bundle"
+    )
+}
+
+/// Whether a folded word says in what a good comes or that there are several things, so that alone it names none (`gift
+/// box`); beside a good it tells another one (`soap box`, `repair kit`).
+pub fn is_container(word: &str) -> bool {
+    matches!(word, "box" | "boxes" | "kit" | "kits")
+}
+
+/// Whether a folded word says that something is given: what that is, its name does not settle (`gift box`, `gift bag`).
+pub fn is_gift(word: &str) -> bool {
+    matches!(
+        word,
+        "geschenk" | "geschenke" | "geschenkset" | "gutschein" | "gift" | "gifts" | "present" | "presents" | "voucher"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

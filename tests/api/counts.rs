@@ -190,8 +190,6 @@ async fn no_list_and_no_count_reads_a_whole_table() {
         ("a class", "Index Only Scan using assignments_by_class", "Index Only Scan using assignments_by_class"),
         ("a frequent label", "Scan using assignments_labelled_by", "Scan Backward using assignments_labelled_by"),
     ];
-    // What few of a status have is read and sorted.
-    let has_few = ["a class", "a frequent label"];
     for (name, filter) in &filters {
         for order in [
             AssignmentOrder::Product,
@@ -213,7 +211,7 @@ async fn no_list_and_no_count_reads_a_whole_table() {
             if let Some((_, up, down)) = told.iter().find(|(told, ..)| told == name) {
                 let by_index = plan.iter().any(|line| line.contains(up) || line.contains(down));
                 assert!(by_index, "{name} {order:?}:\n{}", plan.join("\n"));
-                assert!(has_few.contains(name) || !plan.iter().any(|line| line.contains("few")), "{}", plan.join("\n"));
+                assert!(*name == "a class" || !plan.iter().any(|line| line.contains("few")), "{}", plan.join("\n"));
             }
         }
     }
@@ -230,4 +228,40 @@ async fn no_list_and_no_count_reads_a_whole_table() {
     }
     let page = app.get("/assignments/TARIC?assignmentStatus=REJECTED&count=true&size=1").await.expect(200).body;
     assert_eq!((&page["total"], version(&page["items"][0])), (&json!(100), 0));
+}
+
+#[tokio::test]
+async fn a_list_of_a_class_to_which_the_way_is_long_is_sorted_instead() {
+    let app = App::start().await;
+    for statement in [
+        "insert into products (account_id, shop_id, product_id, version, shop_ids, details, applications,
+                               application_tags, application_issues)
+         select account_id, 0, 'p' || i, 1, '{}', '{}', '{}', '{}', '[]' from accounts, generate_series(1, $1) as i",
+        "insert into assignments (assignment_uuid, account_id, product_key, taxonomy, product_id, shop_id, auto_state,
+                                  status, strategy, product_class, confidence)
+         select gen_random_uuid(), account_id, product_key, 0, product_id, shop_id, 'DONE', 'ASSIGNED', 'DESCRIPTION',
+                '847130-00-000', (product_key % 97) / 100.0
+         from products where $1 > 0",
+    ] {
+        sqlx::query(statement).bind(6_000_i64).execute(app.store.pool()).await.expect("filled");
+    }
+    let path = "/assignments/TARIC?assignmentStatus=ALL&productClass=8471&sort=confidence&size=20";
+    let undisturbed = app.get(path).await.expect(200).body;
+    // Nobody reads the table now, so that the walk ends without an answer, and what comes after it waits.
+    let mut holds = app.store.pool().begin().await.expect("begun");
+    sqlx::raw_sql("lock table assignments in access exclusive mode").execute(&mut *holds).await.expect("held");
+    let waits = "select exists (select from pg_locks where not granted and relation = 'assignments'::regclass)";
+    let let_go_at_the_second = async {
+        for is_awaited in [true, false, true] {
+            while sqlx::query_scalar::<_, bool>(waits).fetch_one(app.store.pool()).await.expect("a look") != is_awaited
+            {
+                tokio::task::yield_now().await;
+            }
+        }
+        holds.rollback().await.expect("let go");
+    };
+    let (sorted, ()) = tokio::join!(app.get(path), let_go_at_the_second);
+    let sorted = sorted.expect(200).body;
+    assert_eq!(sorted["items"], undisturbed["items"]);
+    assert_eq!(sorted["items"].as_array().map(Vec::len), Some(20));
 }

@@ -50,10 +50,14 @@ pub(super) fn check(directory: &Path, rows: &[Row], labels: &[Label], findings: 
                 continue;
             }
             match ClassCode::new(code).filter(|code| codes.contains(code)) {
-                Some(code) if rows_under.contains_key(&code) => {
+                Some(code) => {
+                    let said: usize = fields.get(2).and_then(|rows| rows.parse().ok()).unwrap_or(1);
+                    let there = rows_under.get(&code).copied().unwrap_or_default();
+                    if there < said.max(1) {
+                        findings.error("coverage", format!("{place}: {code} has {there} rows, not {said}"));
+                    }
                     covered.insert((*category).to_owned());
                 }
-                Some(code) => findings.error("coverage", format!("{place}: no row has {code}")),
                 None => findings.error("coverage", format!("{place}: no code {code}")),
             }
         }

@@ -71,9 +71,11 @@ pub(crate) fn words(samples: &[&Sample], vague: &[String]) -> Words {
             }
         }
     }
+    // A phrase of several words says nothing as a whole; each of its words may (`new in box`, but `soap box`).
     for phrase in vague {
-        for word in extractor.content_words(phrase) {
-            infos.entry(word.to_owned()).or_default().vague = true;
+        let words: Vec<String> = extractor.content_words(phrase).map(str::to_owned).collect();
+        if let [word] = words.as_slice() {
+            infos.entry(word.clone()).or_default().vague = true;
         }
     }
     infos

@@ -125,3 +125,26 @@ fn pieces_beyond_all_numbers_have_the_last_one_and_not_the_first_again() {
     assert!(pieces.is_sorted(), "a later piece has an earlier number");
     assert_eq!((pieces.first(), pieces.last()), (Some(&0), Some(&u16::MAX)));
 }
+
+#[test]
+fn what_belongs_to_a_good_is_not_known_by_its_name_and_for_whom_it_is_weighs_like_a_word() {
+    let vague = ["zubehoer", "schwarz", "damen", "geschenk"];
+    let entries = vague
+        .map(|word| (word_key(word), WordInfo { vague: true, german: true, count: 30, ..WordInfo::default() }.pack()));
+    let bytes = table::build(std::collections::BTreeMap::from(entries).into_iter());
+    let lexicon = Lexicon::new(Table::over(&bytes).expect("table"));
+    let read = |name: &str| {
+        let text = LanguageText { language: "de", name: Some(name), ..LanguageText::default() };
+        let (mut extractor, mut features) = (Extractor::default(), Vec::new());
+        extractor.extract(&lexicon, &ProductText { languages: vec![text] }, &mut features);
+        let first = features.first().map(|feature| (feature.weight, feature.vague));
+        (extractor.name_keys().to_vec(), first)
+    };
+    assert_eq!(read("Drohne schwarz").0, read("Drohne").0);
+    assert_ne!(read("Drohne Zubehör").0, read("Drohne").0);
+    assert!(read("Zubehör").0.is_empty(), "alone it is no name");
+    assert!(read("Geschenk Drohne").0.is_empty(), "what is given is open");
+    assert_eq!(read("Box Schuhe").1, Some((WORD, true)), "alone it names no good");
+    assert_eq!(read("Damen Schuhe").1, Some((WORD, true)));
+    assert_eq!(read("schwarz Schuhe").1, Some((VAGUE, true)));
+}

@@ -13,20 +13,25 @@ use sqlx::{Postgres, QueryBuilder};
 use crate::domain::assignment::Status;
 use crate::domain::{ShopId, Taxonomy};
 use crate::store::assignments::embed::{Embedded, fitting, weights};
-use crate::store::assignments::filter::{AssignmentFilter, push_status_names};
+use crate::store::assignments::filter::AssignmentFilter;
 use crate::store::assignments::kept::{count_query, is_kept, rounded};
-use crate::store::assignments::sureness::hundredths;
-use crate::store::assignments::{AssignmentRecord, COLUMNS, CountBy};
-use crate::store::journal::stored_taxonomy;
+use crate::store::assignments::{AssignmentRecord, CountBy};
 use crate::store::pages::{Page, Position};
 use crate::store::search::{FilterError, refused};
 use crate::store::{Store, StoreError, Tx};
 
+mod statement;
+
+use statement::{Plan, page_query};
+
 /// Most assignments of a status whose places are read and sorted for a page.
 const FEW: i64 = 5_000;
-/// The same of a class, whose index tells their places in a microsecond each. Reading in order may go past nearly everything
-/// for what is commoner than that, too: when the rules of a class change, all its assignments change at one time.
-const FEW_OF_CLASS: i64 = 100_000;
+/// Most assignments of a class, in all statuses together, that are sorted where reading them in order takes longer than
+/// [`WALK`]: their index tells their places in a microsecond each. When the rules of a class change, all its assignments
+/// change at one time, so that reading in order may go past nearly everything else.
+const FEW_OF_CLASS: i64 = 300_000;
+/// How long what may be sorted is read in order: half of what a page is to take.
+const WALK: Duration = Duration::from_millis(25);
 
 /// The order of a list of assignments; where two are equal, by product id and shop in the same direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,135 +121,6 @@ pub struct AssignmentPage {
     pub weight: usize,
 }
 
-/// How a page is read.
-#[derive(Clone, Debug, Default)]
-struct Plan {
-    /// Statuses of which each is read in order until the page is full.
-    in_order: Vec<Status>,
-    /// Statuses of which all that the filter selects is read and sorted.
-    sorted: Vec<Status>,
-    /// Whether what is read in order is read in each hundredth of confidence, and merged.
-    by_hundredths: bool,
-    /// The shop whose assignments are told one by one while reading in order, since it has many.
-    shop: Option<ShopId>,
-}
-
-impl Plan {
-    /// Whether nothing is selected.
-    fn is_empty(&self) -> bool {
-        self.in_order.is_empty() && self.sorted.is_empty()
-    }
-}
-
-/// What ends the parts of a statement of a page: where it begins, in which order, and how many rows.
-struct End<'a> {
-    order: AssignmentOrder,
-    position: &'a Position<AssignmentKey>,
-    /// One more than the page holds, which tells whether there is another.
-    rows: i64,
-}
-
-impl End<'_> {
-    /// Backwards for a position before a key.
-    fn is_down(&self) -> bool {
-        self.order.descending() != matches!(self.position, Position::Before(_))
-    }
-
-    fn push_order(&self, query: &mut QueryBuilder<Postgres>) {
-        let direction = if self.is_down() { " desc" } else { "" };
-        query.push(" order by ");
-        if let Some(key) = self.order.key() {
-            query.push(format!("{key}{direction}, "));
-        }
-        query.push(format!("product_id{direction}, shop_id{direction} limit ")).push_bind(self.rows);
-    }
-
-    fn push(&self, query: &mut QueryBuilder<Postgres>) {
-        if let Position::After((value, product_id, shop_id)) | Position::Before((value, product_id, shop_id)) =
-            self.position
-        {
-            query.push(" and (");
-            if let Some(key) = self.order.key() {
-                query.push(key).push(", ");
-            }
-            query.push("product_id, shop_id) ").push(if self.is_down() { "<" } else { ">" }).push(" (");
-            if self.order.key().is_some() {
-                self.order.bind(query, *value);
-                query.push(", ");
-            }
-            query.push_bind(product_id.clone()).push(", ").push_bind(*shop_id).push(")");
-        }
-        self.push_order(query);
-    }
-}
-
-/// The statement of a page: one more row than the page holds, backwards for a position before a key.
-fn page_query(
-    prefix: &'static str,
-    request: &ListRequest<'_>,
-    plan: &Plan,
-    position: &Position<AssignmentKey>,
-) -> QueryBuilder<Postgres> {
-    let ListRequest { account, taxonomy, filter, order, size } = *request;
-    let end = End { order, position, rows: size as i64 + 1 };
-    let mut query = QueryBuilder::new(prefix);
-    query.push("select ").push(COLUMNS).push(" from (");
-    for (index, status) in plan.in_order.iter().enumerate() {
-        query.push(if index == 0 { "(" } else { " union all (" });
-        if plan.by_hundredths {
-            push_merged_hundredths(&mut query, request, *status, &end);
-        } else {
-            query.push("select ").push(COLUMNS).push(" from assignments where ");
-            filter.push(&mut query, account, taxonomy);
-            if let Some(shop) = plan.shop {
-                query.push(" and (shop_id = ").push_bind(shop.stored());
-                query.push(" or shop_id = 0 and (select shop_ids @> array[").push_bind(shop.stored());
-                query.push("]::bigint[] from products where products.product_key = assignments.product_key))");
-            }
-            query.push(" and status = ").push_bind(status.name());
-            end.push(&mut query);
-        }
-        query.push(")");
-    }
-    if !plan.sorted.is_empty() {
-        query.push(if plan.in_order.is_empty() { "(" } else { " union all (" });
-        query.push("with few as materialized (select product_key, product_id, shop_id, confidence, updated_at, impact");
-        query.push(" from assignments where ");
-        filter.push(&mut query, account, taxonomy);
-        push_status_names(&mut query, &plan.sorted);
-        query.push("), shown as materialized (select product_key from few where true");
-        end.push(&mut query);
-        query.push(") select ").push(COLUMNS).push(" from assignments where taxonomy = ");
-        query.push_bind(stored_taxonomy(taxonomy)).push(" and product_key in (select product_key from shown))");
-    }
-    query.push(") as merged");
-    end.push_order(&mut query);
-    query
-}
-
-/// Appends the first of a status: the first of each hundredth of confidence, which an index tells in order, merged.
-fn push_merged_hundredths(
-    query: &mut QueryBuilder<Postgres>,
-    request: &ListRequest<'_>,
-    status: Status,
-    end: &End<'_>,
-) {
-    let ListRequest { account, taxonomy, filter, .. } = *request;
-    let hundredths = hundredths(filter.confidence_from, filter.confidence_to);
-    query.push("select ").push(COLUMNS).push(" from assignments where taxonomy = ");
-    query.push_bind(stored_taxonomy(taxonomy));
-    query.push(" and product_key in (select product_key from (select firsts.* from generate_series(");
-    query.push_bind(i32::from(*hundredths.start())).push(", ").push_bind(i32::from(*hundredths.end()));
-    query.push(") as hundredth cross join lateral (select product_key, impact, product_id, shop_id from assignments");
-    query.push(" where confidence is not null and confidence_hundredth(confidence) = hundredth::smallint and ");
-    filter.push(query, account, taxonomy);
-    query.push(" and status = ").push_bind(status.name());
-    end.push(query);
-    query.push(") as firsts) as best where true");
-    end.push(query);
-    query.push(")");
-}
-
 impl Store {
     /// A page of assignments: of fewer than were asked for where what is to be shown beside them would pass
     /// [`PAGE_BYTES`](crate::store::products::PAGE_BYTES).
@@ -260,14 +136,11 @@ impl Store {
     ) -> Result<AssignmentPage, SelectionError> {
         let mut tx = self.begin_within(deadline).await?;
         let (filter, plan) = plan(&mut tx, request).await.map_err(refused)?;
-        let mut rows: Vec<AssignmentRecord> = if plan.is_empty() {
-            Vec::new()
-        } else {
+        let mut rows = Vec::new();
+        if !plan.is_empty() {
             let request = ListRequest { filter: &filter, ..*request };
-            let mut query = page_query("", &request, &plan, position);
-            // The statement is planned for its values: a rare label wants its index, a frequent one does not.
-            query.build_query_as().persistent(false).fetch_all(&mut *tx).await.map_err(refused)?
-        };
+            rows = read(&mut tx, &request, plan, position, deadline).await.map_err(refused)?;
+        }
         let found = rows.len();
         rows.truncate(request.size);
         let keys: Vec<i64> = rows.iter().map(|record| record.product_key).collect();
@@ -311,6 +184,39 @@ impl Store {
     }
 }
 
+/// The rows of a page. What may be sorted is read in order for a moment only: where few of those that come first are
+/// selected, as when the rules of one class have just changed, the way would be long.
+async fn read(
+    tx: &mut Tx,
+    request: &ListRequest<'_>,
+    mut plan: Plan,
+    position: &Position<AssignmentKey>,
+    deadline: Duration,
+) -> Result<Vec<AssignmentRecord>, sqlx::Error> {
+    if plan.may_be_sorted {
+        sqlx::raw_sql("savepoint walk").execute(&mut **tx).await?;
+        limit_statements(tx, WALK).await?;
+        let mut walk = page_query("", request, &plan, position);
+        match walk.build_query_as().persistent(false).fetch_all(&mut **tx).await {
+            Err(error) if error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("57014")) => {}
+            read => return read,
+        }
+        sqlx::raw_sql("rollback to savepoint walk").execute(&mut **tx).await?;
+        limit_statements(tx, deadline).await?;
+        plan.sorted.append(&mut plan.in_order);
+    }
+    // The statement is planned for its values: a rare label wants its index, a frequent one does not.
+    let mut query = page_query("", request, &plan, position);
+    query.build_query_as().persistent(false).fetch_all(&mut **tx).await
+}
+
+/// Ends statements of a transaction that run for longer, from here on.
+async fn limit_statements(tx: &mut Tx, limit: Duration) -> Result<(), sqlx::Error> {
+    let limit = limit.as_millis().max(1).to_string();
+    sqlx::query("select set_config('statement_timeout', $1, true)").bind(limit).execute(&mut **tx).await?;
+    Ok(())
+}
+
 /// How a page is best read, and the filter as it is then put to the database.
 async fn plan(tx: &mut Tx, request: &ListRequest<'_>) -> Result<(AssignmentFilter, Plan), sqlx::Error> {
     let ListRequest { account, taxonomy, .. } = *request;
@@ -342,7 +248,6 @@ async fn plan(tx: &mut Tx, request: &ListRequest<'_>) -> Result<(AssignmentFilte
         let mut query = count_query("", account, taxonomy, &rounded(&counted), &[CountBy::Status]);
         let rows: Vec<(Option<String>, Option<String>, i64)> =
             query.build_query_as().persistent(false).fetch_all(&mut **tx).await?;
-        let few = if filter.is_class() { FEW_OF_CLASS } else { FEW };
         let all: i64 = rows.iter().map(|row| row.2).sum();
         let count = |status: &Status| {
             let of_status = rows.iter().find(|row| row.0.as_deref() == Some(status.name())).map(|row| row.2);
@@ -351,10 +256,14 @@ async fn plan(tx: &mut Tx, request: &ListRequest<'_>) -> Result<(AssignmentFilte
         for status in statuses {
             match count(&status) {
                 None => {}
-                Some(count) if count <= few => plan.sorted.push(status),
+                Some(count) if count <= FEW => plan.sorted.push(status),
                 Some(_) => plan.in_order.push(status),
             }
         }
+        if labelled && !plan.in_order.is_empty() {
+            plan.walked_labels = std::mem::take(&mut filter.with_labels);
+        }
+        plan.may_be_sorted = filter.is_class() && !plan.in_order.is_empty() && all <= FEW_OF_CLASS;
     }
     Ok((filter, plan))
 }
