@@ -9,13 +9,14 @@ const PREFIX: &str = "vat_classification_";
 const BOUNDS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// Names without the prefix, and what they mean. Counters without labels begin at 0.
-const COUNTERS: [(&str, &str); 13] = [
+const COUNTERS: [(&str, &str); 14] = [
     ("action_batches_total", "Batches of actions by filter that were worked off"),
     ("account_requests_total", "Requests by the number of their account; accounts beyond the first 200 together"),
     ("assignments_judged_again_total", "Assignments judged again because a VAT rule began or ended"),
     ("auto_assignment_parked_total", "Products whose auto-assignment failed"),
     ("auto_assignments_total", "Assignments that auto-assignment stored"),
     ("http_requests_total", "Answers by method, route and status"),
+    ("memory_lessons_given_up_total", "Decisions whose alike products could not be looked at, and are not again"),
     ("memory_requeued_total", "Products classified again because of what people decided about alike ones"),
     ("orphaned_objects_removed_total", "Pictures removed from their store because nothing refers to them"),
     ("search_changes_total", "Changes written to the search index"),

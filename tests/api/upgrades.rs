@@ -100,7 +100,8 @@ async fn a_migration_has_no_limit_of_time_and_gives_up_a_lock_that_it_does_not_g
     let store = Store::connect_with(app.database_url(), &settings).await.expect("connected");
     let mut works = app.store.pool().begin().await.expect("begun");
     sqlx::raw_sql("lock table assignments in share update exclusive mode").execute(&mut *works).await.expect("held");
-    let waits = "select exists (select from pg_locks where not granted and relation = 'assignments'::regclass)";
+    let waits = "select exists (select from pg_locks where not granted and relation = 'assignments'::regclass
+                                and database = (select oid from pg_database where datname = current_database()))";
     let let_go_when_given_up = async {
         for is_awaited in [true, false] {
             while sqlx::query_scalar::<_, bool>(waits).fetch_one(app.store.pool()).await.expect("a look") != is_awaited
