@@ -154,7 +154,7 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn create_first_account(&self, name: &str, user: &str, hash: &TokenHash) -> Result<bool, sqlx::Error> {
-        let mut tx = self.pool().begin().await?;
+        let mut tx = self.begin_limited(&[]).await?;
         sqlx::query("lock table accounts in share row exclusive mode").execute(&mut *tx).await?;
         let made: Option<i64> = sqlx::query_scalar(
             "insert into accounts (name, plan) select $1, 'UNLIMITED' where not exists (select from accounts)

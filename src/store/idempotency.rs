@@ -127,7 +127,7 @@ impl Store {
     /// # Errors
     /// When the database fails; then nothing lasts either.
     pub async fn keep_answer(&self, key: &Key, attempt: Uuid, held: Held, kept: &Kept) -> Result<bool, StoreError> {
-        let mut tx = held.open(self.pool()).await?;
+        let mut tx = held.open(self).await?;
         let written = sqlx::query(
             "update idempotency_keys set request_hash = $5, status = $6, headers = $7, body = $8
              where account_id = $1 and level = $2 and key = $3 and attempt = $4 and status is null",

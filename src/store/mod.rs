@@ -14,6 +14,7 @@ pub mod idempotency;
 pub mod journal;
 pub mod labels;
 pub mod lengths;
+mod limits;
 pub mod memory;
 pub mod moving;
 pub mod operators;
@@ -34,6 +35,7 @@ use std::time::Duration;
 use sqlx::{ConnectOptions, PgPool};
 
 use crate::domain::Fault;
+use limits::{Limit, UNLIMITED};
 
 pub use settings::Settings;
 pub use tx::Tx;
@@ -165,8 +167,8 @@ impl StoreError {
 #[derive(Clone, Debug)]
 pub struct Store {
     pool: PgPool,
-    /// Whether sessions are shared with others, so that nothing may be kept in one.
-    is_pooled: bool,
+    /// What each transaction is limited by where sessions are shared with others, so that nothing may be kept in one.
+    pooled: Option<[Limit; 2]>,
 }
 
 impl Store {
@@ -189,7 +191,7 @@ impl Store {
         let first = tokio::time::timeout(FIRST_CONNECTION, options.connect()).await.map_err(|_| late())??;
         sqlx::Connection::close(first).await?;
         let pool = settings.pool_options().connect_with(options).await?;
-        Ok(Store { pool, is_pooled: settings.database_transaction_pooler })
+        Ok(Store { pool, pooled: settings.limits_of_transactions() })
     }
 
     /// Brings the schema up to date; several services may do so at once. A schema that a later version has only added to
@@ -201,9 +203,11 @@ impl Store {
         self.require_compatible_schema().await?;
         let mut migrator = sqlx_macros::migrate!("./migrations");
         migrator.set_ignore_missing(true);
-        if self.is_pooled {
+        if self.pooled.is_some() {
             // The migrator's own lock belongs to a session, and would be left with whichever connection it was given.
             let mut lock = self.pool.begin().await?;
+            // Both the wait for it and the wait with it take as long as migrations do.
+            limits::limit(&mut lock, &UNLIMITED).await?;
             sqlx::query("select pg_advisory_xact_lock($1)").bind(MIGRATION_LOCK).execute(&mut *lock).await?;
             migrator.set_locking(false);
             migrator.run(&self.pool).await?;
@@ -222,7 +226,8 @@ impl Store {
     /// waits behind a lock that is waited for: it is given up soon, and asked for again.
     async fn migrate_patiently(&self, migrator: &sqlx::migrate::Migrator) -> Result<(), sqlx::migrate::MigrateError> {
         let mut connection = self.pool.connect_options().connect().await?;
-        let limits = "select set_config('statement_timeout', '0', false), set_config('lock_timeout', $1, false)";
+        let limits = "select set_config('statement_timeout', '0', false), set_config('lock_timeout', $1, false),
+                             set_config('idle_in_transaction_session_timeout', '0', false)";
         sqlx::query(limits).bind(MIGRATION_LOCK_TIMEOUT_MS.to_string()).execute(&mut connection).await?;
         let mut tries = 1;
         let migrated = loop {
@@ -278,19 +283,6 @@ impl Store {
             match sqlx::query_scalar(statement).fetch_one(&self.pool).await {
                 Err(sqlx::Error::Io(_)) if broken < MAX_BROKEN_CONNECTIONS => broken += 1,
                 found => return Ok(found?),
-            }
-        }
-    }
-
-    /// Begins a transaction, on another connection where one turns out to be broken: after a restart of the database
-    /// all of them are, and nothing has been asked of it yet.
-    async fn begin(&self) -> Result<Tx, StoreError> {
-        tx::finish_earlier().await?;
-        let mut broken = 0;
-        loop {
-            match self.pool.begin().await {
-                Err(sqlx::Error::Io(_)) if broken < MAX_BROKEN_CONNECTIONS => broken += 1,
-                begun => return Ok(Tx::new(begun?)),
             }
         }
     }

@@ -19,6 +19,7 @@ use sqlx::PgConnection;
 use crate::store::Store;
 use crate::store::accounts::AccountError;
 use crate::store::journal::AUTO_ASSIGNMENT;
+use crate::store::limits::{UNLIMITED, limit};
 use crate::store::memory::MEMORY;
 use crate::store::rule_changes::VAT_RULES;
 use copy::{Place, copy_table};
@@ -86,7 +87,7 @@ impl Store {
         mut told: impl FnMut(&str, u64),
     ) -> Result<u64, AccountError> {
         // Held until this is over or the program dead: another move would take the copy for one that was left behind.
-        let mut turn = self.pool().begin().await?;
+        let mut turn = self.begin_limited(&UNLIMITED).await?;
         let is_ours: bool = sqlx::query_scalar("select pg_try_advisory_xact_lock(hashtextextended('move ' || $1, 0))")
             .bind(name)
             .fetch_one(&mut *turn)
@@ -187,10 +188,10 @@ impl Store {
         target: &Store,
         told: &mut impl FnMut(&str, u64),
     ) -> Result<(i64, (i64, i64)), AccountError> {
-        let mut snapshot = self.pool().begin().await?;
-        sqlx::raw_sql("set transaction isolation level repeatable read, read only; set local statement_timeout = 0")
-            .execute(&mut *snapshot)
-            .await?;
+        // The level has to be set before the first query, and limits are set by one.
+        let mut snapshot = self.pool().begin_with("begin isolation level repeatable read, read only").await?;
+        // It lies idle while the other database is made ready.
+        limit(&mut snapshot, &UNLIMITED).await?;
         let (last_key, transaction, horizon): (i64, i64, i64) = sqlx::query_as(
             "select last_value, base + pg_snapshot_xmax(pg_current_snapshot())::text::bigint, journal_horizon()
              from products_product_key_seq, journal_base",
@@ -245,7 +246,7 @@ impl Store {
 
     /// Nobody takes a key, and nobody has half of a journal's entries written, while this is done.
     async fn try_to_make_room(&self, last_key: i64, transaction: i64) -> Result<i64, sqlx::Error> {
-        let mut tx = self.pool().begin().await?;
+        let mut tx = self.begin_limited(&[]).await?;
         sqlx::query("select set_config('lock_timeout', $1, true)").bind(LOCK_TIMEOUT.0).execute(&mut *tx).await?;
         sqlx::raw_sql("lock table products, journal in share row exclusive mode").execute(&mut *tx).await?;
         let added: i64 = sqlx::query_scalar("select nextval('products_product_key_seq')").fetch_one(&mut *tx).await?;
@@ -291,8 +292,7 @@ impl Store {
     /// Gives the account up in one transaction, unless somebody wrote to it after it was copied. Pictures stay in their
     /// store: the other database names them now.
     async fn give_up(&self, account: i64, name: &str, written: (i64, i64)) -> Result<(), AccountError> {
-        let mut tx = self.pool().begin().await?;
-        sqlx::raw_sql("set local statement_timeout = 0").execute(&mut *tx).await?;
+        let mut tx = self.begin_limited(&UNLIMITED).await?;
         let given_up = sqlx::query(
             "update accounts set disabled = true, deleted_at = now(), name = 'moved ' || gen_random_uuid()
              where account_id = $1 and moving = 'AWAY' and deleted_at is null",
@@ -310,7 +310,7 @@ impl Store {
 
     /// Serves the account from now on, and answers how many products it has.
     async fn put_in_force(&self, account: i64) -> Result<u64, AccountError> {
-        let mut tx = self.pool().begin().await?;
+        let mut tx = self.begin_limited(&[]).await?;
         sqlx::query("update webhooks set next_round_at = now() where account_id = $1 and next_round_at = 'infinity'")
             .bind(account)
             .execute(&mut *tx)

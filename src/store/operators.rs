@@ -206,7 +206,7 @@ impl Store {
     /// # Errors
     /// When there is no such account, or it is being moved to another database.
     pub async fn delete_account(&self, name: &str) -> Result<u64, AccountError> {
-        let mut tx = self.pool().begin().await?;
+        let mut tx = self.begin_limited(&[]).await?;
         let deleted: Option<(i64, Option<String>)> = sqlx::query_as(
             "update accounts set disabled = true, deleted_at = now(), name = 'deleted ' || gen_random_uuid()
              where name = $1 and deleted_at is null returning account_id, moving",

@@ -5,6 +5,8 @@ use std::time::Duration;
 use sqlx::Connection;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 
+use crate::store::limits::{Limit, in_milliseconds};
+
 /// Most connections that one service opens, unless told otherwise.
 pub const MAX_CONNECTIONS: u32 = 24;
 /// How long a request waits for a connection unless told otherwise, in milliseconds: short enough for an answer within
@@ -13,6 +15,12 @@ pub const ACQUIRE_TIMEOUT_MS: u64 = 1_500;
 /// How long any statement may run unless told otherwise, in seconds; a request is over by then, and a migration sets
 /// its own limit.
 pub const STATEMENT_TIMEOUT_S: u64 = 60;
+/// How long a transaction may lie idle between two statements before the database ends it: what a host that vanished
+/// held, rows of a queue among it, is free by then. Lifted where one waits on purpose.
+const IDLE_IN_TRANSACTION: Duration = Duration::from_secs(60);
+/// When the database asks whether a silent service is still there, how often it asks again, and after how many questions
+/// without an answer it lets go of the connection, in seconds and a number: within a minute, and not two hours.
+const KEEPALIVE: (u32, u32, u32) = (30, 10, 3);
 /// How long a connection may have been idle before it is tested when it is taken.
 const TESTED_AFTER: Duration = Duration::from_millis(500);
 /// Statements that a connection keeps prepared, unless told otherwise.
@@ -33,9 +41,13 @@ pub struct Settings {
     pub database_statement_timeout_s: u64,
     /// The database is reached through a pooler that gives each transaction another connection, such as PgBouncer 1.21 or
     /// later in transaction mode with max_prepared_statements: nothing is set at the start of a connection, and no lock
-    /// outlives a transaction. The limit of statements is then to be set for the role in the database.
+    /// outlives a transaction. Each transaction sets its limits; that of statements outside of one is to be set for the role
+    /// in the database.
     #[arg(long, env = "DATABASE_TRANSACTION_POOLER", action = clap::ArgAction::SetTrue)]
     pub database_transaction_pooler: bool,
+    /// How long a transaction may lie idle. No flag: another value is for tests of what may.
+    #[arg(skip = IDLE_IN_TRANSACTION)]
+    pub database_idle_in_transaction: Duration,
 }
 
 impl Default for Settings {
@@ -45,6 +57,7 @@ impl Default for Settings {
             database_acquire_timeout_ms: ACQUIRE_TIMEOUT_MS,
             database_statement_timeout_s: STATEMENT_TIMEOUT_S,
             database_transaction_pooler: false,
+            database_idle_in_transaction: IDLE_IN_TRANSACTION,
         }
     }
 }
@@ -57,10 +70,26 @@ impl Settings {
         if self.database_transaction_pooler {
             return Ok(options.statement_cache_capacity(PREPARED_STATEMENTS).extra_float_digits(None));
         }
-        let timeout = Duration::from_secs(self.database_statement_timeout_s).as_millis().to_string();
-        Ok(options
-            .statement_cache_capacity(PREPARED_STATEMENTS)
-            .options([("statement_timeout", timeout.as_str()), ("timezone", "UTC")]))
+        let (idle, pause, tries) = KEEPALIVE;
+        Ok(options.statement_cache_capacity(PREPARED_STATEMENTS).options([
+            ("statement_timeout", in_milliseconds(Some(self.statement_timeout()))),
+            ("idle_in_transaction_session_timeout", in_milliseconds(Some(self.database_idle_in_transaction))),
+            ("tcp_keepalives_idle", idle.to_string()),
+            ("tcp_keepalives_interval", pause.to_string()),
+            ("tcp_keepalives_count", tries.to_string()),
+            ("timezone", "UTC".to_owned()),
+        ]))
+    }
+
+    /// What each transaction has to set for itself, since nothing is set at the start of a connection.
+    pub(super) fn limits_of_transactions(&self) -> Option<[Limit; 2]> {
+        let limits =
+            [Limit::Statement(Some(self.statement_timeout())), Limit::Idle(Some(self.database_idle_in_transaction))];
+        self.database_transaction_pooler.then_some(limits)
+    }
+
+    fn statement_timeout(&self) -> Duration {
+        Duration::from_secs(self.database_statement_timeout_s)
     }
 
     /// How connections are kept.

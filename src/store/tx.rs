@@ -6,7 +6,9 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sqlx::{PgConnection, PgPool, Postgres, Transaction};
+use sqlx::{PgConnection, Postgres, Transaction};
+
+use crate::store::{Store, StoreError};
 
 /// The transaction that waits, if there is one.
 type Slot = Arc<Mutex<Option<Transaction<'static, Postgres>>>>;
@@ -91,10 +93,10 @@ pub struct Held(Option<Transaction<'static, Postgres>>);
 
 impl Held {
     /// The transaction, to add to it; a new one where there is none.
-    pub(super) async fn open(self, pool: &PgPool) -> Result<Tx, sqlx::Error> {
+    pub(super) async fn open(self, store: &Store) -> Result<Tx, StoreError> {
         match self.0 {
             Some(held) => Ok(Tx(held)),
-            None => pool.begin().await.map(Tx),
+            None => store.begin().await,
         }
     }
 

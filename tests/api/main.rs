@@ -25,6 +25,7 @@ mod files;
 mod housekeeping;
 mod idempotency;
 mod labels;
+mod limits;
 mod lists;
 mod memory;
 mod model;

@@ -174,7 +174,7 @@ impl Store {
         deadline: Duration,
     ) -> Result<Uuid, SelectionError> {
         let id = new_uuid();
-        let mut tx = self.begin_within(deadline).await?;
+        let mut tx = self.begin_within(deadline).await.map_err(StoreError::from)?;
         let new = NewAction {
             id,
             caller,

@@ -55,7 +55,7 @@ impl Store {
         deadline: Duration,
     ) -> Result<Vec<Group>, SelectionError> {
         let mut query = count_query("", account, taxonomy, filter, by);
-        let mut tx = self.begin_within(deadline).await?;
+        let mut tx = self.begin_within(deadline).await.map_err(StoreError::from)?;
         let rows = query.build_query_as().persistent(false).fetch_all(&mut *tx).await;
         let rows: Vec<(Option<String>, Option<String>, i64)> = rows.map_err(refused)?;
         tx.rollback().await.map_err(StoreError::from)?;

@@ -16,6 +16,7 @@ use crate::store::assignments::embed::{Embedded, fitting, weights};
 use crate::store::assignments::filter::AssignmentFilter;
 use crate::store::assignments::kept::{count_query, is_kept, rounded};
 use crate::store::assignments::{AssignmentRecord, CountBy};
+use crate::store::limits::{Limit, limit};
 use crate::store::pages::{Page, Position};
 use crate::store::search::{FilterError, refused};
 use crate::store::{Store, StoreError, Tx};
@@ -134,7 +135,7 @@ impl Store {
         embedded: Embedded,
         deadline: Duration,
     ) -> Result<AssignmentPage, SelectionError> {
-        let mut tx = self.begin_within(deadline).await?;
+        let mut tx = self.begin_within(deadline).await.map_err(StoreError::from)?;
         let (filter, plan) = plan(&mut tx, request).await.map_err(refused)?;
         let mut rows = Vec::new();
         if !plan.is_empty() {
@@ -150,17 +151,6 @@ impl Store {
         let more = found > rows.len();
         let weight = usize::try_from(weight).unwrap_or_default();
         Ok(AssignmentPage { page: Page::from_part(rows, more, position), weight })
-    }
-
-    /// A transaction whose statements may run for this long.
-    pub(super) async fn begin_within(&self, deadline: Duration) -> Result<Tx, StoreError> {
-        let mut tx = self.begin().await?;
-        // Compiling such a query takes longer than running it.
-        sqlx::query("select set_config('statement_timeout', $1, true), set_config('jit', 'off', true)")
-            .bind(deadline.as_millis().max(1).to_string())
-            .execute(&mut *tx)
-            .await?;
-        Ok(tx)
     }
 
     /// How the database reads the first page of a list, and counts what it selects: the lines of both plans. For tests
@@ -195,26 +185,19 @@ async fn read(
 ) -> Result<Vec<AssignmentRecord>, sqlx::Error> {
     if plan.may_be_sorted {
         sqlx::raw_sql("savepoint walk").execute(&mut **tx).await?;
-        limit_statements(tx, WALK).await?;
+        limit(tx, &[Limit::Statement(Some(WALK))]).await?;
         let mut walk = page_query("", request, &plan, position);
         match walk.build_query_as().persistent(false).fetch_all(&mut **tx).await {
             Err(error) if error.as_database_error().is_some_and(|error| error.code().as_deref() == Some("57014")) => {}
             read => return read,
         }
         sqlx::raw_sql("rollback to savepoint walk").execute(&mut **tx).await?;
-        limit_statements(tx, deadline).await?;
+        limit(tx, &[Limit::Statement(Some(deadline))]).await?;
         plan.sorted.append(&mut plan.in_order);
     }
     // The statement is planned for its values: a rare label wants its index, a frequent one does not.
     let mut query = page_query("", request, &plan, position);
     query.build_query_as().persistent(false).fetch_all(&mut **tx).await
-}
-
-/// Ends statements of a transaction that run for longer, from here on.
-async fn limit_statements(tx: &mut Tx, limit: Duration) -> Result<(), sqlx::Error> {
-    let limit = limit.as_millis().max(1).to_string();
-    sqlx::query("select set_config('statement_timeout', $1, true)").bind(limit).execute(&mut **tx).await?;
-    Ok(())
 }
 
 /// How a page is best read, and the filter as it is then put to the database.

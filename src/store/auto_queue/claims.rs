@@ -18,9 +18,6 @@ use crate::store::journal::{self, AUTO_ASSIGNMENT, Entry, stored_taxonomy, taxon
 use crate::store::parked::{self, Failure};
 use crate::store::{Store, StoreError, Tx, memory};
 
-/// How long a claim may take before the database gives its rows back, as a setting of PostgreSQL: what a host that
-/// vanished held is free by then.
-const CLAIM_TIMEOUT: &str = "60s";
 /// Most bytes of details that are claimed at once; at least one product is claimed, however large.
 pub const CLAIM_BYTES: i64 = 4 * 1024 * 1024;
 
@@ -96,10 +93,6 @@ impl Store {
             return Ok(None);
         }
         let (accounts, ids): (Vec<i64>, Vec<i64>) = queued.into_iter().unzip();
-        sqlx::query("select set_config('idle_in_transaction_session_timeout', $1, true)")
-            .bind(CLAIM_TIMEOUT)
-            .execute(&mut *tx)
-            .await?;
         // Several rows may name one product, and none that exists any more.
         let rows = sqlx::query(
             "with queued as (

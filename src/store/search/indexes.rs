@@ -2,6 +2,7 @@
 
 use sqlx_macros::FromRow;
 
+use crate::store::limits::Limit;
 use crate::store::{Store, StoreError, Tx};
 
 /// The number of the advisory lock that one service holds while it rebuilds an index.
@@ -57,7 +58,7 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn lock_rebuild(&self) -> Result<Option<RebuildLock>, StoreError> {
-        let mut tx = self.begin().await?;
+        let mut tx = self.begin_limited(&[Limit::Idle(None)]).await?;
         let locked: bool =
             sqlx::query_scalar("select pg_try_advisory_xact_lock($1)").bind(REBUILD_LOCK).fetch_one(&mut *tx).await?;
         Ok(locked.then_some(RebuildLock { tx }))

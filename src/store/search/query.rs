@@ -99,12 +99,7 @@ impl Store {
         T: for<'r> FromRow<'r, PgRow> + Send + Unpin,
     {
         let found = async {
-            let mut tx = self.pool().begin().await?;
-            // Compiling a query of many conditions takes longer than running it.
-            sqlx::query("select set_config('statement_timeout', $1, true), set_config('jit', 'off', true)")
-                .bind(deadline.as_millis().max(1).to_string())
-                .execute(&mut *tx)
-                .await?;
+            let mut tx = self.begin_within(deadline).await?;
             let found = query.fetch_all(&mut *tx).await?;
             tx.rollback().await?;
             Ok(found)

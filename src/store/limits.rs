@@ -1,0 +1,90 @@
+//! How long a transaction may compute and may lie idle.
+//!
+//! A connection brings its limits along from its start ([`Settings`](crate::store::Settings)); behind a pooler, where nothing
+//! stays in a session, each transaction sets them for itself. What needs more or less says so when it begins.
+
+use std::time::Duration;
+
+use sqlx::PgConnection;
+
+use crate::store::{MAX_BROKEN_CONNECTIONS, Store, StoreError, Tx, tx};
+
+/// A limit of one transaction, in place of the one that is usual.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Limit {
+    /// How long each statement may run, to the millisecond and at least one; none for as long as it takes.
+    Statement(Option<Duration>),
+    /// How long it may lie idle between two statements before the database gives its locks and its snapshot back; none for
+    /// one that waits on purpose.
+    Idle(Option<Duration>),
+    /// Its statements are not compiled, which takes longer than running them.
+    NotCompiled,
+}
+
+/// The limits of a transaction that takes as long as it takes, and waits in between.
+pub(super) const UNLIMITED: [Limit; 2] = [Limit::Statement(None), Limit::Idle(None)];
+
+impl Limit {
+    /// The setting of PostgreSQL.
+    const fn name(self) -> &'static str {
+        match self {
+            Limit::Statement(_) => "statement_timeout",
+            Limit::Idle(_) => "idle_in_transaction_session_timeout",
+            Limit::NotCompiled => "jit",
+        }
+    }
+
+    fn value(self) -> String {
+        match self {
+            Limit::Statement(limit) | Limit::Idle(limit) => in_milliseconds(limit),
+            Limit::NotCompiled => "off".to_owned(),
+        }
+    }
+}
+
+/// A limit as PostgreSQL reads it, where 0 is none.
+pub(super) fn in_milliseconds(limit: Option<Duration>) -> String {
+    limit.map_or(0, |limit| limit.as_millis().max(1)).to_string()
+}
+
+/// Limits a transaction from here on.
+pub(super) async fn limit(connection: &mut PgConnection, limits: &[Limit]) -> Result<(), sqlx::Error> {
+    let (names, values): (Vec<&str>, Vec<String>) = limits.iter().map(|limit| (limit.name(), limit.value())).unzip();
+    sqlx::query("select set_config(name, value, true) from unnest($1::text[], $2::text[]) as limits (name, value)")
+        .bind(names)
+        .bind(values)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+impl Store {
+    /// Begins a transaction with the limits that are usual.
+    pub(super) async fn begin(&self) -> Result<Tx, StoreError> {
+        Ok(self.begin_limited(&[]).await?)
+    }
+
+    /// Begins a transaction for a selection, each of whose statements may run for this long.
+    pub(super) async fn begin_within(&self, deadline: Duration) -> Result<Tx, sqlx::Error> {
+        self.begin_limited(&[Limit::Statement(Some(deadline)), Limit::NotCompiled]).await
+    }
+
+    /// Begins a transaction with limits of its own, on another connection where one turns out to be broken: after a restart
+    /// of the database all of them are, and nothing has been asked of it yet.
+    pub(super) async fn begin_limited(&self, own: &[Limit]) -> Result<Tx, sqlx::Error> {
+        tx::finish_earlier().await?;
+        let mut broken = 0;
+        let mut begun = loop {
+            match self.pool.begin().await {
+                Err(sqlx::Error::Io(_)) if broken < MAX_BROKEN_CONNECTIONS => broken += 1,
+                begun => break begun?,
+            }
+        };
+        let usual = self.pooled.iter().flatten().filter(|usual| own.iter().all(|own| own.name() != usual.name()));
+        let limits: Vec<Limit> = usual.chain(own).copied().collect();
+        if !limits.is_empty() {
+            limit(&mut begun, &limits).await?;
+        }
+        Ok(Tx::new(begun))
+    }
+}
