@@ -14,6 +14,8 @@ const ROLE: &str = "vat";
 const DATABASE: &str = "postgres";
 /// The name of the socket, which has the form of a port. Nothing listens on TCP.
 pub(super) const PORT: u16 = 5432;
+/// What the name of a cluster in the making begins with.
+const UNFINISHED: &str = "cluster.new";
 /// How much of what initdb says goes into an error.
 const OUTPUT_BYTES: usize = 2_000;
 /// What need not be encoded in a path inside a query.
@@ -30,6 +32,7 @@ impl Cluster {
     /// Finds the cluster of `place`, or makes it. To be called in this process's turn.
     pub(super) async fn prepare(place: &Place) -> Result<Cluster, StartError> {
         let path = place.cluster();
+        remove_unfinished(place.root());
         if path.is_dir() {
             let file = path.join("PG_VERSION");
             let version = fs::read_to_string(&file).map_err(file_error("read", &file))?;
@@ -39,10 +42,8 @@ impl Cluster {
         let programs = Programs::find(place, None).await?;
         let password = random_hex();
         place.write_secret(&place.root().join("password"), &password)?;
-        let unfinished = place.root().join("cluster.new");
-        if unfinished.exists() {
-            fs::remove_dir_all(&unfinished).map_err(file_error("delete", &unfinished))?;
-        }
+        // A name of its own: an initdb whose service was killed may still write to one that was begun before.
+        let unfinished = place.root().join(format!("{UNFINISHED}-{}", random_hex()));
         place.make_directory(&unfinished, 0o700, true)?;
         initdb(place, &programs, &unfinished).await?;
         fs::rename(&unfinished, &path).map_err(file_error("create", &path))?;
@@ -55,6 +56,16 @@ impl Cluster {
 
     pub(super) fn url(&self, place: &Place) -> String {
         url(place, &self.password)
+    }
+}
+
+/// Removes clusters that were never finished. One that an orphan still writes to may stay, until the next start.
+fn remove_unfinished(root: &Path) {
+    let found = fs::read_dir(root).into_iter().flatten().flatten();
+    for left in found.filter(|entry| entry.file_name().to_string_lossy().starts_with(UNFINISHED)) {
+        if let Err(error) = fs::remove_dir_all(left.path()) {
+            tracing::debug!(%error, path = %left.path().display(), "an unfinished cluster is left for now");
+        }
     }
 }
 

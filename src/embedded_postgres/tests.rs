@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Signal, kill_process};
 use sqlx::{Connection, PgConnection};
@@ -119,12 +121,34 @@ async fn a_stale_pid_file_with_the_number_of_another_process_is_no_obstacle() {
 }
 
 #[tokio::test]
-async fn an_interrupted_initdb_is_done_again() {
+async fn an_interrupted_initdb_is_done_again_while_it_goes_on_writing_as_an_orphan() {
     let directory = directory();
     let place = Place::prepare(directory.path()).expect("a place");
-    std::fs::create_dir(place.root().join("cluster.new")).expect("a directory");
-    std::fs::write(place.root().join("cluster.new/PG_VERSION"), "17").expect("a file");
+    // Of this version and of one that knew a single name.
+    let left = ["cluster.new", "cluster.new-0"].map(|name| place.root().join(name));
+    let is_over = Arc::new(AtomicBool::new(false));
+    let orphan = std::thread::spawn({
+        let (left, is_over) = (left.clone(), is_over.clone());
+        move || {
+            while !is_over.load(Ordering::Relaxed) {
+                for directory in &left {
+                    // Either may fail while the other side removes it.
+                    let _ = std::fs::create_dir_all(directory);
+                    let _ = std::fs::write(directory.join("PG_VERSION"), "17");
+                }
+                std::thread::yield_now();
+            }
+        }
+    });
+    let started = EmbeddedPostgres::start(directory.path()).await;
+    is_over.store(true, Ordering::Relaxed);
+    orphan.join().expect("an orphan that ends");
+    started.expect("started").stop().await;
+    for directory in &left {
+        std::fs::create_dir_all(directory).expect("left behind");
+    }
     EmbeddedPostgres::start(directory.path()).await.expect("started").stop().await;
+    assert!(!left.iter().any(|directory| directory.exists()), "the next start removes what is left");
 }
 
 #[tokio::test]
