@@ -7,6 +7,7 @@ use vat_classification::domain::assignment::Status;
 use vat_classification::store::assignments::{AssignmentFilter, AssignmentOrder, CountBy, ListRequest};
 
 use crate::app::{App, version};
+use crate::filling::{fill, settle};
 use crate::review::{list, mixed};
 
 fn counted(body: &Value) -> Vec<String> {
@@ -78,7 +79,8 @@ async fn counts_are_exact_after_every_change_folded_or_not() {
 #[tokio::test]
 async fn counts_of_ranges_and_of_what_is_left_out_agree_with_lists() {
     let app = App::start().await;
-    fill(&app, 3_000).await;
+    fill(&app, 3_000, &VARIED).await;
+    settle(&app).await;
     for statement in [
         "update assignments set confidence = (product_key % 997) / 997.0, updated_at = now() - make_interval(hours => product_key::int % 90)",
         "update assignments set labels = labels || 'blue'::text where product_key % 7 = 0 and product_key < 200",
@@ -131,36 +133,25 @@ async fn counts_of_ranges_and_of_what_is_left_out_agree_with_lists() {
     }
 }
 
-/// Fills the tables as they are after years, without going through the interface.
-async fn fill(app: &App, products: i64) {
-    for statement in [
-        "insert into products (account_id, shop_id, product_id, version, shop_ids, details, applications,
-                               application_tags, application_issues)
-         select account_id, 0, 'p' || i, 1, '{}', '{}', '{}', '{}', '[]' from accounts, generate_series(1, $1) as i",
-        "insert into assignments (assignment_uuid, account_id, product_key, taxonomy, product_id, shop_id, auto_state,
-                                  status, strategy, product_class, confidence, labels, review_needed)
-         select gen_random_uuid(), account_id, product_key, 0, product_id, shop_id,
-                case when product_key % 250 = 1 then 'ABORTED' else 'DONE' end,
-                case when product_key % 200 = 0 then 'REJECTED' else 'ASSIGNED' end,
-                case when product_key % 300 = 0 then 'MANUAL' else 'DESCRIPTION' end,
-                (1000 + product_key % 900)::text || '-00-000', 0.8 + (product_key % 20) / 100.0,
-                case when product_key % 500 = 0 then array['rare'] when product_key % 3 = 1 then array['stock'] else '{}' end,
-                product_key % 400 = 0
-         from products where $1 > 0",
-    ] {
-        sqlx::query(statement).bind(products).execute(app.store.pool()).await.expect("filled");
-    }
-    app.store.fold_counts().await.expect("folded");
-    for table in ["products", "assignments", "assignment_counts", "assignment_count_changes"] {
-        let analyze = sqlx::AssertSqlSafe(format!("vacuum analyze {table}"));
-        sqlx::raw_sql(analyze).execute(app.store.pool()).await.expect("analyzed");
-    }
-}
+/// What assignments of a large account are.
+const VARIED: [(&str, &str); 7] = [
+    ("auto_state", "case when product_key % 250 = 1 then 'ABORTED' else 'DONE' end"),
+    ("status", "case when product_key % 200 = 0 then 'REJECTED' else 'ASSIGNED' end"),
+    ("strategy", "case when product_key % 300 = 0 then 'MANUAL' else 'DESCRIPTION' end"),
+    ("product_class", "(1000 + product_key % 900)::text || '-00-000'"),
+    ("confidence", "0.8 + (product_key % 20) / 100.0"),
+    (
+        "labels",
+        "case when product_key % 500 = 0 then array['rare'] when product_key % 3 = 1 then array['stock'] else '{}' end",
+    ),
+    ("review_needed", "product_key % 400 = 0"),
+];
 
 #[tokio::test]
 async fn no_list_and_no_count_reads_a_whole_table() {
     let app = App::start().await;
-    fill(&app, 20_000).await;
+    fill(&app, 20_000, &VARIED).await;
+    settle(&app).await;
     let account = app.caller("anna").await.account;
     let rejected = AssignmentFilter { statuses: vec![Status::Rejected], ..AssignmentFilter::default() };
     let all = AssignmentFilter::default();
@@ -233,18 +224,7 @@ async fn no_list_and_no_count_reads_a_whole_table() {
 #[tokio::test]
 async fn a_list_of_a_class_to_which_the_way_is_long_is_sorted_instead() {
     let app = App::start().await;
-    for statement in [
-        "insert into products (account_id, shop_id, product_id, version, shop_ids, details, applications,
-                               application_tags, application_issues)
-         select account_id, 0, 'p' || i, 1, '{}', '{}', '{}', '{}', '[]' from accounts, generate_series(1, $1) as i",
-        "insert into assignments (assignment_uuid, account_id, product_key, taxonomy, product_id, shop_id, auto_state,
-                                  status, strategy, product_class, confidence)
-         select gen_random_uuid(), account_id, product_key, 0, product_id, shop_id, 'DONE', 'ASSIGNED', 'DESCRIPTION',
-                '847130-00-000', (product_key % 97) / 100.0
-         from products where $1 > 0",
-    ] {
-        sqlx::query(statement).bind(6_000_i64).execute(app.store.pool()).await.expect("filled");
-    }
+    fill(&app, 6_000, &[("confidence", "(product_key % 97) / 100.0")]).await;
     let path = "/assignments/TARIC?assignmentStatus=ALL&productClass=8471&sort=confidence&size=20";
     let undisturbed = app.get(path).await.expect(200).body;
     // Nobody reads the table now, so that the walk ends without an answer, and what comes after it waits.

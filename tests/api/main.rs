@@ -22,6 +22,7 @@ mod examples;
 mod fairness;
 mod feed;
 mod files;
+mod filling;
 mod housekeeping;
 mod idempotency;
 mod labels;

@@ -13,6 +13,7 @@ use vat_classification::reference::Reference;
 use vat_classification::store::rule_changes::SLICE_ASSIGNMENTS;
 
 use crate::app::App;
+use crate::filling::fill;
 
 /// Milk, roses and a laptop, by customs codes.
 async fn products(app: &App) {
@@ -114,19 +115,8 @@ async fn a_day_on_which_no_rule_begins_or_ends_looks_at_no_assignment() {
 #[tokio::test]
 async fn what_is_to_change_is_found_behind_many_of_its_class_that_are_not() {
     let app = App::start().await;
-    for statement in [
-        "insert into products (account_id, shop_id, product_id, version, shop_ids, details, applications,
-                               application_tags, application_issues)
-         select account_id, 0, 'p' || i, 1, '{}', '{}', '{}', '{}', '[]' from accounts, generate_series(1, $1) as i",
-        "insert into assignments (assignment_uuid, account_id, product_key, taxonomy, product_id, shop_id, auto_state,
-                                  status, strategy, product_class, confidence)
-         select gen_random_uuid(), account_id, product_key, 0, product_id, shop_id, 'DONE',
-                case when row_number() over (order by product_key) > $1 - 2 then 'REJECTED' else 'ASSIGNED' end,
-                'DESCRIPTION', '847130-00-000', 0.9
-         from products where $1 > 0",
-    ] {
-        sqlx::query(statement).bind(2 * SLICE_ASSIGNMENTS + 1).execute(app.store.pool()).await.expect("filled");
-    }
+    let last = "case when row_number() over (order by product_key) > $1 - 2 then 'REJECTED' else 'ASSIGNED' end";
+    fill(&app, 2 * SLICE_ASSIGNMENTS + 1, &[("status", last)]).await;
     assert_eq!(
         keep_up(&app.store, &app.engine, day("2026-11-22"), &CancellationToken::new()).await.expect("a pass"),
         2
