@@ -5,11 +5,14 @@
 use std::time::Duration;
 
 use serde_json::json;
+use vat_classification::domain::ShopId;
 use vat_classification::domain::access::{Level, Plan};
 use vat_classification::store::labels::Label;
+use vat_classification::store::search::FilterError;
 use vat_classification::store::{Settings, Store};
 
 use crate::app::{App, german};
+use crate::filling::fill;
 
 /// How long a transaction may lie idle in tests that wait for its end: longer than this machine is ever away from one.
 const IDLE: Duration = Duration::from_secs(2);
@@ -108,4 +111,38 @@ async fn a_move_outlasts_the_limit_at_which_another_idle_transaction_ends() {
         let moved = store.move_account(NAME, &target, Duration::ZERO, told).await;
         assert_eq!(moved.expect("moved"), 1, "{is_pooled}");
     }
+}
+
+#[tokio::test]
+async fn a_count_of_products_ends_at_the_deadline_of_searches() {
+    let app = App::start().await;
+    let account = app.caller("anna").await.account;
+    let mut works = app.store.pool().begin().await.expect("begun");
+    sqlx::raw_sql("lock table products").execute(&mut *works).await.expect("held");
+    let count = app.store.count_selected(account, ShopId::GLOBAL, None, None, Duration::from_millis(100));
+    let counted = tokio::time::timeout(Duration::from_secs(50), count).await.expect("a deadline");
+    assert!(matches!(counted, Err(FilterError::TooSlow)), "{counted:?}");
+    works.rollback().await.expect("let go");
+    let path = "/products/global?count=true";
+    assert_eq!(app.get(path).await.expect(200).body["total"], 0);
+}
+
+#[tokio::test]
+async fn products_are_counted_for_a_bar_of_progress_while_they_are_few_and_supposed_when_they_are_many() {
+    let app = App::start().await;
+    let run = async |statement: &'static str| {
+        sqlx::raw_sql(statement).execute(app.store.pool()).await.expect(statement);
+    };
+    let count = async || app.store.count_products().await.expect("a count");
+    run("alter table products set (autovacuum_enabled = false)").await;
+    fill(&app, 30_000, &[]).await;
+    assert_eq!(count().await, 20_000, "at least as many, before the database has looked");
+    run("analyze products").await;
+    assert_eq!(count().await, 30_000);
+    // Rows that are gone since are supposed to be there; few are counted all the same.
+    run("delete from assignments where product_id like 'p11%'; delete from products where product_id like 'p11%'")
+        .await;
+    assert!((30_000..=31_000).contains(&count().await));
+    run("delete from assignments where product_id <> 'p2'; delete from products where product_id <> 'p2'").await;
+    assert_eq!(count().await, 1);
 }

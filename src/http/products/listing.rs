@@ -17,6 +17,7 @@ use crate::http::products::{Detail, PathParts, ProductAnswer};
 use crate::http::state::AppState;
 use crate::search::Search;
 use crate::store::accounts::Caller;
+use crate::store::assignments::SelectionError;
 use crate::store::products::ProductPage;
 
 /// A page of products.
@@ -109,7 +110,8 @@ pub(super) async fn show(
     let ProductPage { page, ends } = match &criteria {
         None => {
             if count {
-                total = Some(state.store.count_selected(caller.account, shop, ids, shops).await?);
+                let counted = state.store.count_selected(caller.account, shop, ids, shops, state.search_deadline);
+                total = Some(counted.await.map_err(SelectionError::from)?);
             }
             state.store.products(caller.account, shop, ids, shops, &at, size).await?
         }

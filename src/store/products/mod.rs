@@ -7,6 +7,8 @@ mod merge;
 mod replace;
 mod write;
 
+use std::time::Duration;
+
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use sqlx::types::Json;
@@ -18,7 +20,7 @@ use crate::domain::applications::ApplicationIssue;
 use crate::domain::{Fault, ShopId};
 use crate::store::details::{StoredDetails, readable};
 use crate::store::pages::{Page, Position};
-use crate::store::search::Found;
+use crate::store::search::{FilterError, Found, refused};
 use crate::store::{Store, StoreError};
 
 pub use batch::{Deletion, Fate, Update};
@@ -134,18 +136,22 @@ impl Store {
     /// How many products there are that are named, where any are, and associated with any of these shops.
     ///
     /// # Errors
-    /// When the database fails.
+    /// [`FilterError::TooSlow`] after the deadline.
     pub async fn count_selected(
         &self,
         account: i64,
         shop: ShopId,
         product_ids: Option<&[String]>,
         shop_ids: Option<&[i64]>,
-    ) -> Result<i64, StoreError> {
+        deadline: Duration,
+    ) -> Result<i64, FilterError> {
         let mut query = QueryBuilder::new("select count(*) from products where account_id = ");
         query.push_bind(account).push(" and shop_id = ").push_bind(shop.stored());
         push_selection(&mut query, product_ids, shop_ids);
-        Ok(query.build_query_scalar().fetch_one(self.pool()).await?)
+        let mut tx = self.begin_within(deadline).await?;
+        let counted = query.build_query_scalar().fetch_one(&mut *tx).await.map_err(refused)?;
+        tx.rollback().await?;
+        Ok(counted)
     }
 
     /// A page of products in the order of their ids, of all or of those named, associated with any of these shops where
