@@ -12,6 +12,8 @@ mod deadline;
 mod feeding;
 #[path = "search/fixture.rs"]
 mod fixture;
+#[path = "search/nodes.rs"]
+mod nodes;
 #[path = "search/proxy.rs"]
 mod proxy;
 #[path = "search/rebuilding.rs"]

@@ -20,7 +20,7 @@ pub use self::elasticsearch::{ElasticError, Elasticsearch, Standing};
 
 pub(crate) use self::elasticsearch::pause;
 pub use crate::store::search::Search;
-pub use settings::Settings;
+pub use settings::{ElasticsearchUrls, Settings};
 pub use verify::{Difference, Verified};
 
 /// The family and the name of the projection in the database.
@@ -112,7 +112,7 @@ impl Engine {
     /// When the certificate authority cannot be read or the credentials are malformed.
     pub fn new(settings: &Settings, store: &Store) -> Result<Engine, SettingsError> {
         match &settings.elasticsearch_url {
-            Some(url) => Ok(Engine::Elasticsearch(Elasticsearch::new(settings, url, store)?)),
+            Some(urls) => Ok(Engine::Elasticsearch(Elasticsearch::new(settings, urls.as_slice(), store)?)),
             None => Ok(Engine::Postgres(Postgres { store: store.clone(), ready: Arc::default() })),
         }
     }

@@ -2,17 +2,21 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use url::Url;
+
+use crate::search::SettingsError;
 
 /// Where searches are answered, and for how long at most. Without a URL, PostgreSQL answers them.
 #[derive(Clone, clap::Args)]
 #[group(id = "search")]
 pub struct Settings {
-    /// Address of an Elasticsearch 8.19 or 9.x; without it PostgreSQL answers searches.
+    /// Address of an Elasticsearch 8.19 or 9.x, or of several nodes of one cluster, comma-separated, which are asked in turn;
+    /// without it PostgreSQL answers searches.
     #[arg(long, env = "ELASTICSEARCH_URL")]
-    pub elasticsearch_url: Option<Url>,
+    pub elasticsearch_url: Option<ElasticsearchUrls>,
     /// User for basic authentication.
     #[arg(long, env = "ELASTICSEARCH_USER", requires = "elasticsearch_password")]
     pub elasticsearch_user: Option<String>,
@@ -40,6 +44,8 @@ pub struct Settings {
     pub search_deadline_ms: u64,
 }
 
+/// Most nodes that are asked in turn.
+const MAX_NODES: usize = 16;
 /// What the names of indices begin with unless told otherwise.
 const DEFAULT_PREFIX: &str = "vat-classification";
 /// Shards of an index unless told otherwise.
@@ -76,11 +82,49 @@ impl Default for Settings {
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
-            .field("elasticsearch_host", &self.elasticsearch_url.as_ref().and_then(Url::host_str))
+            .field("elasticsearch_url", &self.elasticsearch_url)
             .field("elasticsearch_ca_file", &self.elasticsearch_ca_file)
             .field("elasticsearch_index_prefix", &self.elasticsearch_index_prefix)
             .field("search_deadline_ms", &self.search_deadline_ms)
             .finish_non_exhaustive()
+    }
+}
+
+/// Where the nodes of one cluster are: 1 to 16 addresses.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ElasticsearchUrls(Vec<Url>);
+
+impl ElasticsearchUrls {
+    /// The addresses, of which there is always one.
+    pub fn as_slice(&self) -> &[Url] {
+        &self.0
+    }
+}
+
+impl FromStr for ElasticsearchUrls {
+    type Err = SettingsError;
+
+    fn from_str(text: &str) -> Result<ElasticsearchUrls, SettingsError> {
+        let mut urls = Vec::new();
+        for (at, part) in text.split(',').map(str::trim).enumerate() {
+            // What stands there is not told: there may be a password in it.
+            let url = Url::parse(part).map_err(|error| SettingsError(format!("address {}: {error}", at + 1)))?;
+            if !matches!(url.scheme(), "http" | "https") {
+                return Err(SettingsError(format!("address {}: must begin with http:// or https://", at + 1)));
+            }
+            urls.push(url);
+        }
+        if urls.len() > MAX_NODES {
+            return Err(SettingsError(format!("there are {} addresses, and at most {MAX_NODES} may be", urls.len())));
+        }
+        Ok(ElasticsearchUrls(urls))
+    }
+}
+
+/// Shows hosts alone.
+impl fmt::Debug for ElasticsearchUrls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|url| url.host_str().unwrap_or_default())).finish()
     }
 }
 
@@ -109,6 +153,18 @@ mod tests {
         }
         for bad in ["", "A", "-a", "a*", "a,b", "a b", "ä", &"a".repeat(101)] {
             assert!(index_prefix(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn one_address_or_a_few_name_the_cluster() {
+        let few = |count: usize| vec!["http://search.example:9200"; count].join(",");
+        let read = |text: &str| text.parse::<ElasticsearchUrls>().ok().map(|urls| urls.as_slice().len());
+        for (text, addresses) in [(few(1), 1), ("https://a:9200, https://b".to_owned(), 2), (few(16), 16)] {
+            assert_eq!(read(&text), Some(addresses), "{text}");
+        }
+        for bad in [String::new(), "search:9200".to_owned(), few(2) + ",", "http://a,b".to_owned(), few(17)] {
+            assert_eq!(read(&bad), None, "{bad}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Talks to Elasticsearch: one request, its limits, and what its failures mean.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use elasticsearch::auth::Credentials;
@@ -9,14 +10,15 @@ use elasticsearch::http::headers::HeaderMap;
 use elasticsearch::http::transport::{SingleNodeConnectionPool, Transport, TransportBuilder};
 use serde_json::Value as Json;
 
+use crate::search::elasticsearch::nodes::Nodes;
 use crate::search::{Settings, SettingsError};
 
 /// How long a request about indices may take.
 const ADMIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long Elasticsearch may take to say that it is there.
 const PING_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often a request is sent that meets an overloaded or restarting server.
-const MAX_ATTEMPTS: u32 = 3;
+/// How often a request is sent that meets an overloaded or restarting server; at least once to each node.
+const MAX_ATTEMPTS: usize = 3;
 /// Least and most time before a request is sent again, in milliseconds.
 const PAUSE_MS: std::ops::Range<u64> = 20..80;
 
@@ -64,8 +66,17 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Connects by the settings, without looking whether anyone is there.
-pub(super) fn transport(settings: &Settings, url: &url::Url) -> Result<Transport, SettingsError> {
+/// Connects to every node by the settings, without looking whether anyone is there.
+pub(super) fn nodes(settings: &Settings, urls: &[url::Url]) -> Result<Nodes, SettingsError> {
+    let name = |url: &url::Url| {
+        let port = url.port_or_known_default().unwrap_or_default();
+        format!("{}:{port}", url.host_str().unwrap_or_default())
+    };
+    let connected = urls.iter().map(|url| Ok((name(url), transport(settings, url)?)));
+    connected.collect::<Result<_, SettingsError>>().map(Nodes::new)
+}
+
+fn transport(settings: &Settings, url: &url::Url) -> Result<Transport, SettingsError> {
     let invalid = |error: String| SettingsError(format!("Elasticsearch: {error}"));
     let mut address = url.clone();
     let in_url = (!url.username().is_empty())
@@ -93,26 +104,45 @@ fn decoded(text: &str) -> String {
     percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// Sends a request, again after a moment where the server is overloaded or a connection was lost, all within the
-/// request's time. When the time is up the connection is closed, which cancels the work on the server.
-pub(super) async fn send(transport: &Transport, request: &Request<'_>) -> Result<Json, ElasticError> {
+/// Sends a request to the node whose turn it is, and again to the next one where the server is overloaded or a connection
+/// was lost, after a moment once all were asked, all within the request's time. When the time is up the connection is
+/// closed, which cancels the work on the server.
+pub(super) async fn send(nodes: &Nodes, request: &Request<'_>) -> Result<Json, ElasticError> {
+    let asked = AtomicUsize::new(0);
     let attempts = async {
         let mut attempt = 1;
         loop {
+            let (number, transport) = nodes.next();
+            asked.store(number, Ordering::Relaxed);
             match send_once(transport, request).await {
-                Err(ElasticError::Unavailable(_)) if attempt < MAX_ATTEMPTS => attempt += 1,
-                result => return result,
+                Err(ElasticError::Unavailable(reason)) => {
+                    nodes.failed(number, &reason);
+                    if attempt >= MAX_ATTEMPTS.max(nodes.len()) {
+                        return Err(ElasticError::Unavailable(reason));
+                    }
+                }
+                result => {
+                    nodes.answered(number);
+                    return result;
+                }
             }
-            tokio::time::sleep(pause(PAUSE_MS)).await;
+            if attempt >= nodes.len() {
+                tokio::time::sleep(pause(PAUSE_MS)).await;
+            }
+            attempt += 1;
         }
     };
-    tokio::time::timeout(request.timeout, attempts).await.unwrap_or(Err(ElasticError::Timeout(request.timeout)))
+    tokio::time::timeout(request.timeout, attempts).await.unwrap_or_else(|_| {
+        // It may be the request that was too much, and then any node is as good as another.
+        nodes.failed(asked.load(Ordering::Relaxed), "it does not answer in time");
+        Err(ElasticError::Timeout(request.timeout))
+    })
 }
 
 /// Whether the server answers.
-pub(super) async fn ping(transport: &Transport) -> Result<(), ElasticError> {
+pub(super) async fn ping(nodes: &Nodes) -> Result<(), ElasticError> {
     let request = Request { timeout: PING_TIMEOUT, ..Request::new(Method::Get, "_cluster/health?timeout=500ms") };
-    send(transport, &request).await.map(|_| ())
+    send(nodes, &request).await.map(|_| ())
 }
 
 /// A time within bounds, another one on each call, so that services do not come back together.

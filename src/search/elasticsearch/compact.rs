@@ -46,7 +46,7 @@ impl Elasticsearch {
         let segments = 1 + self.store().count_products().await? / PRODUCTS_PER_SEGMENT;
         let path = format!("{index}/_forcemerge?max_num_segments={segments}");
         let merge = Request { timeout: MERGE_LIMIT, ..Request::new(Method::Post, &path) };
-        client::send(&self.transport, &merge).await?;
+        client::send(&self.nodes, &merge).await?;
         Ok(())
     }
 

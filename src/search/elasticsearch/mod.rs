@@ -4,6 +4,7 @@ mod client;
 mod compact;
 mod lower;
 mod mapping;
+mod nodes;
 mod rebuild;
 mod standing;
 mod tokens;
@@ -14,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use elasticsearch::http::Method;
-use elasticsearch::http::transport::Transport;
 use serde_json::{Value as Json, json};
 
 use crate::search::{Search, SearchError, Settings, SettingsError};
@@ -23,6 +23,7 @@ use crate::store::pages::{Page, Position};
 use crate::store::search::Found;
 
 use client::Request;
+use nodes::Nodes;
 
 pub use client::ElasticError;
 pub(crate) use client::pause;
@@ -37,7 +38,7 @@ const MAX_COMPARED: usize = 500;
 /// An index in Elasticsearch.
 #[derive(Clone, Debug)]
 pub struct Elasticsearch {
-    transport: Transport,
+    nodes: Arc<Nodes>,
     store: Store,
     prefix: String,
     /// Shards of an index that is made, and over how many of them an account spreads.
@@ -47,9 +48,9 @@ pub struct Elasticsearch {
 }
 
 impl Elasticsearch {
-    pub(super) fn new(settings: &Settings, url: &url::Url, store: &Store) -> Result<Elasticsearch, SettingsError> {
+    pub(super) fn new(settings: &Settings, urls: &[url::Url], store: &Store) -> Result<Elasticsearch, SettingsError> {
         Ok(Elasticsearch {
-            transport: client::transport(settings, url)?,
+            nodes: Arc::new(client::nodes(settings, urls)?),
             store: store.clone(),
             prefix: settings.elasticsearch_index_prefix.clone(),
             shards: (settings.elasticsearch_shards, settings.elasticsearch_shards_per_account),
@@ -74,7 +75,7 @@ impl Elasticsearch {
 
     /// Whether the server answers.
     pub(super) async fn ping(&self) -> Result<(), ElasticError> {
-        client::ping(&self.transport).await
+        client::ping(&self.nodes).await
     }
 
     /// Makes everything that was written until now visible to searches.
@@ -83,7 +84,7 @@ impl Elasticsearch {
     /// When Elasticsearch fails.
     pub async fn refresh(&self) -> Result<(), ElasticError> {
         let path = format!("{}/_refresh", self.alias());
-        client::send(&self.transport, &Request::new(Method::Post, &path)).await.map(|_| ())
+        client::send(&self.nodes, &Request::new(Method::Post, &path)).await.map(|_| ())
     }
 
     /// Answers a search. Where the index alone cannot tell, what it finds is compared with the products.
@@ -127,7 +128,7 @@ impl Elasticsearch {
         body["track_total_hits"] = true.into();
         let path = format!("{}/_search?routing={}", self.alias(), search.account);
         let request = Request { timeout: search.deadline, ..Request::new(Method::Post, &path).json(&body) };
-        let answer = client::send(&self.transport, &request).await.map_err(|error| self.search_error(error))?;
+        let answer = client::send(&self.nodes, &request).await.map_err(|error| self.search_error(error))?;
         hits(&answer)?;
         let total = answer["hits"]["total"]["value"].as_i64();
         total.ok_or_else(|| SearchError::Internal("an answer has no total".to_owned()))
@@ -166,7 +167,7 @@ impl Elasticsearch {
         // Only shards that hold products of the account are asked.
         let path = format!("{}/_search?routing={}", self.alias(), search.account);
         let request = Request { timeout: search.deadline, ..Request::new(Method::Post, &path).json(&body) };
-        hits(&client::send(&self.transport, &request).await.map_err(|error| self.search_error(error))?)
+        hits(&client::send(&self.nodes, &request).await.map_err(|error| self.search_error(error))?)
     }
 
     fn search_error(&self, error: ElasticError) -> SearchError {

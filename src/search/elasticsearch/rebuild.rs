@@ -87,7 +87,7 @@ impl Elasticsearch {
         self.admin(Method::Put, &format!("{}/_settings", record.name), Some(&mapping::live_settings())).await?;
         let path = format!("{}/_refresh", record.name);
         let refresh = Request { timeout: FINISH_TIMEOUT, ..Request::new(Method::Post, &path) };
-        client::send(&self.transport, &refresh).await?;
+        client::send(&self.nodes, &refresh).await?;
         if !self.aliased().await?.is_empty() {
             // An index of many segments is slow; the old one answers until the new one is merged.
             if let Err(error) = self.compact_index(&record.name).await {
@@ -179,7 +179,7 @@ impl Elasticsearch {
             Some(body) => request.json(body),
             None => request,
         };
-        Ok(client::send(&self.transport, &request).await?)
+        Ok(client::send(&self.nodes, &request).await?)
     }
 
     /// Copies every product into an index, from where it is complete: while some parts are written, the next one is read
@@ -224,7 +224,7 @@ impl Elasticsearch {
     async fn checkpoint(&self, index: &str, key: i64) -> Result<(), EngineError> {
         let path = format!("{index}/_flush");
         let flush = Request { timeout: FINISH_TIMEOUT, ..Request::new(Method::Post, &path) };
-        client::send(&self.transport, &flush).await?;
+        client::send(&self.nodes, &flush).await?;
         Ok(self.store.set_built_to(index, key).await?)
     }
 
@@ -315,7 +315,7 @@ impl Elasticsearch {
             let mut request = Request::new(Method::Post, "_bulk");
             request.query = &[("refresh", "true"), ("filter_path", "errors,items.*.status,items.*.error.reason")];
             request.body = Some(bulk);
-            refused(&client::send(&self.transport, &request).await?)?;
+            refused(&client::send(&self.nodes, &request).await?)?;
         }
     }
 }

@@ -84,7 +84,7 @@ impl Elasticsearch {
             request.timeout = BULK_TIMEOUT;
             request.query = &[("filter_path", "items.*.status,items.*.error.type,items.*.error.reason,errors")];
             request.body = Some(bulk.body);
-            let answer = match client::send(&self.transport, &request).await {
+            let answer = match client::send(&self.nodes, &request).await {
                 // Too large for this server: a single document can never be written, several may be one by one.
                 Err(ElasticError::Refused { reason, .. }) => {
                     let of_one = bulk.changes.len() == 1;
