@@ -20,3 +20,5 @@ mod proxy;
 mod rebuilding;
 #[path = "search/tls.rs"]
 mod tls;
+#[path = "search/versions.rs"]
+mod versions;

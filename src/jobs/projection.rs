@@ -24,6 +24,8 @@ const IDLE_MS: std::ops::Range<u64> = 800..1_000;
 const BACKOFF_MS: (u64, u64) = (100, 1_000);
 /// Time between two removals of what long deleted products left.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(3_600);
+/// How long changes are left to a later version that has begun an index and builds it no more: it may only be restarting.
+const LATER_PATIENCE: Duration = Duration::from_secs(600);
 /// Time between two reports of a rebuild in the log.
 const REPORT_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -40,7 +42,15 @@ enum Round {
 /// Feeds the engine until shutdown. `wake` is notified after commits of this service; those of others are found
 /// within a second. Makes the index where there is none.
 pub async fn run(store: Store, engine: Engine, wake: Arc<Notify>, shutdown: CancellationToken) {
-    let mut feeder = Feeder { store, engine, ready: false, limit: CLAIMED_ROWS, failures: 0, swept: Instant::now() };
+    let mut feeder = Feeder {
+        store,
+        engine,
+        ready: false,
+        limit: CLAIMED_ROWS,
+        failures: 0,
+        swept: Instant::now(),
+        left_since: None,
+    };
     while !shutdown.is_cancelled() {
         let wait = tokio::select! {
             () = shutdown.cancelled() => return,
@@ -63,6 +73,8 @@ struct Feeder {
     limit: usize,
     failures: u32,
     swept: Instant,
+    /// Since when a later version has been left to feed.
+    left_since: Option<Instant>,
 }
 
 impl Feeder {
@@ -85,7 +97,10 @@ impl Feeder {
                 if self.failures == 0 {
                     tracing::warn!(%error, "the search index cannot be fed; it catches up later");
                 }
-                self.ready &= !matches!(error, EngineError::NotReady);
+                self.ready &= !matches!(error, EngineError::NotReady | EngineError::Newer);
+                if matches!(error, EngineError::Newer) {
+                    self.take_back().await;
+                }
                 Some(self.backoff())
             }
         }
@@ -96,6 +111,24 @@ impl Feeder {
             tracing::info!("the search index is fed again");
         }
         self.failures = 0;
+        self.left_since = None;
+    }
+
+    /// Feeds again where a later version has been taken back before its index was complete.
+    async fn take_back(&mut self) {
+        let left_since = *self.left_since.get_or_insert_with(Instant::now);
+        if left_since.elapsed() < LATER_PATIENCE {
+            return;
+        }
+        match self.engine.take_back().await {
+            Ok(true) => {
+                tracing::info!("a later version has left its search index unfinished; this one feeds its own again")
+            }
+            Ok(false) => self.left_since = None,
+            Err(error) => {
+                tracing::warn!(%error, "it is not known whether a later version still builds its search index")
+            }
+        }
     }
 
     /// The time to wait after a failure; fewer rows are claimed next, so that one that always fails is found.

@@ -6,10 +6,10 @@
 mod elasticsearch;
 mod settings;
 mod verify;
+mod versions;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::store::pages::Page;
 use crate::store::search::{Change, FilterError, Found, IndexRecord, Outcome, StoredProduct};
@@ -22,12 +22,15 @@ pub(crate) use self::elasticsearch::pause;
 pub use crate::store::search::Search;
 pub use settings::{ElasticsearchUrls, Settings};
 pub use verify::{Difference, Verified};
+use versions::is_left_to_later;
 
 /// The family and the name of the projection in the database.
 const POSTGRES_FAMILY: &str = "postgresql";
 /// The version of that projection: one of another version is rebuilt. To be raised whenever its columns or the
 /// normalisation of texts changes.
 const POSTGRES_VERSION: i32 = 1;
+/// How long searches count on the projection being complete and of this version before they look again.
+const READY_FOR: Duration = Duration::from_secs(1);
 /// Products that a rebuild writes in one transaction.
 const REBUILD_PRODUCTS: usize = 500;
 
@@ -47,8 +50,8 @@ pub enum Engine {
 #[derive(Clone, Debug)]
 pub struct Postgres {
     store: Store,
-    /// Whether it is known to be complete.
-    ready: Arc<AtomicBool>,
+    /// When it was last known to be complete and of this version.
+    ready_at: Arc<Mutex<Option<Instant>>>,
 }
 
 /// Why a search has no answer.
@@ -83,8 +86,8 @@ pub enum EngineError {
     /// There is no complete index of this version.
     #[error("the search index is missing")]
     NotReady,
-    /// The index belongs to a later version of the service.
-    #[error("the search index was made by a later version of the service")]
+    /// The index belongs to a later version of the service, which has built it or is about to.
+    #[error("the search index is left to a later version of the service")]
     Newer,
     /// Another service is rebuilding.
     #[error("the search index is being rebuilt by another service")]
@@ -113,7 +116,7 @@ impl Engine {
     pub fn new(settings: &Settings, store: &Store) -> Result<Engine, SettingsError> {
         match &settings.elasticsearch_url {
             Some(urls) => Ok(Engine::Elasticsearch(Elasticsearch::new(settings, urls.as_slice(), store)?)),
-            None => Ok(Engine::Postgres(Postgres { store: store.clone(), ready: Arc::default() })),
+            None => Ok(Engine::Postgres(Postgres { store: store.clone(), ready_at: Arc::default() })),
         }
     }
 
@@ -173,8 +176,11 @@ impl Engine {
     /// Rebuilds the index where there is none of this version, and tells whether it has.
     ///
     /// # Errors
-    /// [`EngineError::Busy`] while another service does, [`EngineError::Newer`] where a later version has made it.
+    /// [`EngineError::Busy`] while another service does, [`EngineError::Newer`] where a later version makes it or has made it.
     pub async fn ensure(&self, progress: &Progress<'_>) -> Result<bool, EngineError> {
+        if self.is_left_to_later().await? {
+            return Err(EngineError::Newer);
+        }
         match self.standing().await? {
             Standing::Ready => Ok(false),
             Standing::Newer => Err(EngineError::Newer),
@@ -193,7 +199,7 @@ impl Engine {
             // It was put back together with the products.
             Engine::Postgres(_) => Ok(false),
             Engine::Elasticsearch(elastic) => {
-                Ok(elastic.targets().await?.iter().any(|index| index.stale && !index.building))
+                Ok(elastic.targets().await?.0.iter().any(|index| index.stale && !index.building))
             }
         }
     }
@@ -226,12 +232,12 @@ impl Engine {
     /// Writes changes, and tells what became of each.
     ///
     /// # Errors
-    /// When none of them may be taken as written.
+    /// When none of them may be taken as written: [`EngineError::Newer`] where they are left to a later version.
     pub async fn apply(&self, changes: &[Change]) -> Result<Vec<Outcome>, EngineError> {
         match self {
             Engine::Postgres(postgres) => {
                 postgres.require_ready().await.map_err(|_| EngineError::NotReady)?;
-                postgres.store.project(changes).await?;
+                postgres.project(changes).await?;
                 Ok(vec![Outcome::Done; changes.len()])
             }
             Engine::Elasticsearch(elastic) => elastic.apply(changes).await,
@@ -296,15 +302,29 @@ impl Engine {
 
 impl Postgres {
     async fn require_ready(&self) -> Result<(), SearchError> {
-        if self.ready.load(Ordering::Relaxed) {
+        if self.ready_at().is_some_and(|known| known.elapsed() < READY_FOR) {
             return Ok(());
         }
         let indexes = self.store.search_indexes().await.map_err(|error| SearchError::Internal(error.to_string()))?;
-        if standing(&indexes, POSTGRES_FAMILY, POSTGRES_VERSION) != Standing::Ready {
+        let is_left = is_left_to_later(&indexes, POSTGRES_FAMILY, POSTGRES_VERSION);
+        if is_left || standing(&indexes, POSTGRES_FAMILY, POSTGRES_VERSION) != Standing::Ready {
             return Err(SearchError::Unavailable("the index is being built".to_owned()));
         }
-        self.ready.store(true, Ordering::Relaxed);
+        *self.ready_at() = Some(Instant::now());
         Ok(())
+    }
+
+    fn ready_at(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
+        self.ready_at.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes documents of the shape of this version, unless a later one writes its own.
+    async fn project(&self, changes: &[Change]) -> Result<(), EngineError> {
+        if self.store.project(changes, POSTGRES_FAMILY, POSTGRES_VERSION).await? {
+            return Ok(());
+        }
+        *self.ready_at() = None;
+        Err(EngineError::Newer)
     }
 
     async fn rebuild(&self, progress: &Progress<'_>) -> Result<(), EngineError> {
@@ -318,7 +338,14 @@ impl Postgres {
             stale: false,
             built_to: None,
         };
-        let known = self.store.search_indexes().await?.into_iter().find(|index| index.name == checkpoint.name);
+        let mut indexes = self.store.search_indexes().await?;
+        if is_left_to_later(&indexes, POSTGRES_FAMILY, POSTGRES_VERSION) {
+            // Nobody begins this beside a later version but who has come back from it; its documents are written over.
+            for index in indexes.extract_if(.., |index| index.family == POSTGRES_FAMILY) {
+                self.store.remove_search_index(&index.name).await?;
+            }
+        }
+        let known = indexes.into_iter().find(|index| index.name == checkpoint.name);
         if known.is_none() {
             self.store.add_search_index(&checkpoint).await?;
         }
@@ -330,7 +357,7 @@ impl Postgres {
             let changes: Vec<Change> =
                 tokio::task::spawn_blocking(move || part.products.into_iter().map(StoredProduct::change).collect())
                     .await?;
-            self.store.project(&changes).await?;
+            self.project(&changes).await?;
             self.store.set_built_to(&checkpoint.name, after).await?;
             done += changes.len() as i64;
             progress(done, total.max(done));
@@ -346,7 +373,7 @@ impl Postgres {
         };
         self.store.add_search_index(&record).await?;
         self.store.set_search_index(&record.name).await?;
-        self.ready.store(true, Ordering::Relaxed);
+        *self.ready_at() = Some(Instant::now());
         Ok(())
     }
 }

@@ -64,6 +64,11 @@ impl Elasticsearch {
         format!("{}-{}", self.prefix, mapping::MAPPING_VERSION)
     }
 
+    /// What its indices are named after, and the version of their shape.
+    pub(super) fn shape(&self) -> (&str, i32) {
+        (&self.prefix, mapping::MAPPING_VERSION)
+    }
+
     pub(super) fn store(&self) -> &Store {
         &self.store
     }

@@ -9,6 +9,7 @@ use tokio::task::JoinSet;
 use crate::search::elasticsearch::client::{self, ElasticError, Request};
 use crate::search::elasticsearch::standing::{Standing, standing};
 use crate::search::elasticsearch::{Elasticsearch, mapping, write};
+use crate::search::versions::is_left_to_later;
 use crate::search::{EngineError, Progress};
 use crate::store::search::{Change, IndexRecord, Outcome, StoredProduct};
 
@@ -42,17 +43,22 @@ impl Elasticsearch {
         Ok(if known { Standing::Ready } else { Standing::Missing })
     }
 
-    /// Names of the indices that this service writes to.
-    pub(crate) async fn targets(&self) -> Result<Vec<IndexRecord>, EngineError> {
-        let indexes = self.store.search_indexes().await?;
-        let ours =
-            |index: &IndexRecord| index.family == self.prefix && index.mapping_version == mapping::MAPPING_VERSION;
-        Ok(indexes.into_iter().filter(ours).collect())
+    /// The indices that this service writes to, and whether it may: not beside a later version.
+    pub(crate) async fn targets(&self) -> Result<(Vec<IndexRecord>, bool), EngineError> {
+        let (family, version) = self.shape();
+        let mut indexes = self.store.search_indexes().await?;
+        let may_write = !is_left_to_later(&indexes, family, version);
+        indexes.retain(|index| index.family == family && index.mapping_version == version);
+        Ok((indexes, may_write))
     }
 
     /// Writes changes to every index that is fed. An index in the making that is gone needs nothing.
     pub(crate) async fn apply(&self, changes: &[Change]) -> Result<Vec<Outcome>, EngineError> {
-        let targets = self.targets().await?;
+        // After the claim: what is written elsewhere alone would be missing in an index that was begun before it.
+        let (targets, may_write) = self.targets().await?;
+        if !may_write {
+            return Err(EngineError::Newer);
+        }
         if targets.iter().all(|index| index.building) {
             return Err(EngineError::NotReady);
         }

@@ -14,15 +14,28 @@ const REMOVED_KEPT: &str = "1 day";
 const SWEPT_AT_ONCE: i64 = 10_000;
 
 impl Store {
-    /// Writes changes in a transaction of their own.
+    /// Writes changes in a transaction of their own, as documents of this version of a family, and tells whether it has: not
+    /// where a later version makes an index of the family or has made one.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn project(&self, changes: &[Change]) -> Result<(), StoreError> {
+    pub async fn project(&self, changes: &[Change], family: &str, version: i32) -> Result<bool, StoreError> {
         let mut tx = self.begin().await?;
+        // A later version that is about to begin waits until these are written, and then writes over them.
+        sqlx::raw_sql("lock table search_indexes in share mode").execute(&mut *tx).await?;
+        let is_left: bool =
+            sqlx::query_scalar("select exists (select from search_indexes where family = $1 and mapping_version > $2)")
+                .bind(family)
+                .bind(version)
+                .fetch_one(&mut *tx)
+                .await?;
+        if is_left {
+            tx.rollback().await?;
+            return Ok(false);
+        }
         project(&mut tx, changes).await?;
         tx.commit().await?;
-        Ok(())
+        Ok(true)
     }
 
     /// Removes entries of products that do not exist, and those of long deleted ones for good.
