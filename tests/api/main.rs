@@ -38,6 +38,7 @@ mod pictures;
 mod plans;
 mod products;
 mod races;
+mod reads;
 mod review;
 mod rule_changes;
 mod transfers;

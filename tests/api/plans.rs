@@ -34,13 +34,13 @@ const LARGE: [&str; 13] = [
 ];
 
 /// A service on a database of 21 accounts with 1,000 products each, and one connection to it, whose reads can be told.
-struct Large {
-    app: App,
-    store: Store,
+pub(crate) struct Large {
+    pub(crate) app: App,
+    pub(crate) store: Store,
 }
 
 impl Large {
-    async fn new() -> Large {
+    pub(crate) async fn new() -> Large {
         let app = App::with_one_connection().await;
         let store = app.store.clone();
         for statement in [
@@ -107,11 +107,24 @@ impl Large {
     }
 
     /// Does something, which must not scan a large table.
-    async fn without_scan<T>(&self, what: &str, work: impl Future<Output = T>) -> T {
+    pub(crate) async fn without_scan<T>(&self, what: &str, work: impl Future<Output = T>) -> T {
         let before = self.scans().await;
         let done = work.await;
         assert_eq!(self.scans().await, before, "{what} scans a table");
         done
+    }
+
+    /// Entries that were read of the indices of all large tables, and rows of these tables from end to end.
+    pub(crate) async fn entries(&self) -> i64 {
+        sqlx::query("select pg_stat_force_next_flush()").execute(self.store.pool()).await.expect("flushed");
+        sqlx::query_scalar(
+            "select (select sum(idx_tup_read) from pg_stat_user_indexes where relname = any($1))::bigint
+                  + (select sum(seq_tup_read) from pg_stat_user_tables where relname = any($1))::bigint",
+        )
+        .bind(LARGE)
+        .fetch_one(self.store.pool())
+        .await
+        .expect("statistics")
     }
 }
 

@@ -1,0 +1,143 @@
+//! What is done often reads of a large database as much as it needs: as many entries as it shows, changes or moves.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use chrono::Utc;
+use vat_classification::domain::ShopId;
+use vat_classification::domain::Verdict;
+use vat_classification::jobs::auto_assignment::decide_by;
+use vat_classification::store::Store;
+use vat_classification::store::changes::Selection;
+use vat_classification::store::pages::Position;
+use vat_classification::store::parked::Queue;
+
+use crate::app::App;
+use crate::plans::Large;
+
+/// What something read, beside the most that it may.
+struct Told {
+    what: String,
+    read: i64,
+    most: i64,
+}
+
+/// Does things one by one, and tells what each read.
+struct Reader {
+    large: Large,
+    told: Vec<Told>,
+}
+
+impl Reader {
+    async fn new() -> Reader {
+        Reader { large: Large::new().await, told: Vec::new() }
+    }
+
+    async fn within<T>(&mut self, what: &str, most: i64, work: impl AsyncFnOnce(&Large) -> T) -> T {
+        let before = self.large.entries().await;
+        let done = work(&self.large).await;
+        let read = self.large.entries().await - before;
+        self.told.push(Told { what: what.to_owned(), read, most });
+        done
+    }
+
+    /// Fails with all that read too much.
+    fn judge(&self) {
+        let line = |told: &Told| format!("{}: {} entries, at most {}", told.what, told.read, told.most);
+        let above: Vec<String> = self.told.iter().filter(|told| told.read > told.most).map(line).collect();
+        assert!(above.is_empty(), "{}", above.join("\n"));
+        // Statistics that nobody keeps would let everything pass.
+        assert!(self.told.iter().any(|told| told.read > 0), "nothing is counted");
+    }
+}
+
+#[tokio::test]
+async fn pages_read_what_they_show() {
+    let mut reader = Reader::new().await;
+    // The account has 1,000 products, 100 of them assigned; the database has 21 such accounts.
+    for (path, most) in [
+        ("/products/global?size=50", 400),
+        ("/products/global?size=50&count=true", 1_400),
+        ("/products/global?productIds=p1,p2", 20),
+        ("/assignments/TARIC?assignmentStatus=ASSIGNED&size=50", 80),
+        ("/assignments/TARIC?assignmentStatus=ALL&size=50", 90),
+        ("/assignments/TARIC?assignmentStatus=ALL&size=50&sort=confidence", 160),
+        ("/assignments/TARIC?assignmentStatus=ALL&size=50&sort=-updatedAt", 90),
+        ("/assignments/TARIC?assignmentStatus=ALL&labels=hot", 10),
+        ("/assignments/TARIC?assignmentStatus=ALL&size=20&embed=EVENTS&embed=PRODUCT", 300),
+        ("/assignments/TARIC/counts?by=assignmentStatus", 10),
+        ("/assignments/TARIC/counts?by=heading&by=assignmentStatus", 10),
+        ("/changes?after=0&size=50", 160),
+    ] {
+        reader.within(path, most, async |large| large.app.get(path).await).await.expect(200);
+    }
+    reader.judge();
+}
+
+#[tokio::test]
+async fn jobs_and_files_read_what_they_work_on() {
+    let mut reader = Reader::new().await;
+    let caller = reader.large.app.caller("anna").await;
+    let page = async |large: &Large| large.store.changes(caller.account, 0, 50, &Selection::default()).await;
+    reader.within("a page of the feed", 160, page).await.expect("changes");
+    reader.large.app.create(&[("n1", "Tee"), ("n2", "Tee")]).await;
+    let claim = async |large: &Large| {
+        let batch = large.store.claim_auto_assignments(500).await.expect("a claim").expect("rows");
+        let (batch, decided) = decide_by(batch, |claim| vec![Verdict::default(); claim.slots.len()]).await;
+        batch.complete(&decided).await
+    };
+    assert_eq!(reader.within("a claim", 60, claim).await.expect("stored"), 6);
+    let slice = async |large: &Large| {
+        (large.store.product_versions(0, 100).await, large.store.search_document_versions(0, 100).await)
+    };
+    let (products, documents) = reader.within("a slice of the comparison", 210, slice).await;
+    assert_eq!((products.expect("versions").len(), documents.expect("versions").len()), (100, 100));
+    reader
+        .within("keys that are kept", 10_500, async |large| large.store.count_kept_keys().await)
+        .await
+        .expect("counted");
+    let remembered = async |large: &Large| {
+        let now = large.store.memory_snapshot().await?;
+        large.store.memory_page(None, &now, None).await
+    };
+    reader.within("a page of the memory", 510, remembered).await.expect("decisions");
+    let park = "insert into auto_parked (account_id, product_key, reason)
+                select account_id, product_key, 'x' from products where product_id in ('p1', 'p2')";
+    sqlx::query(park).execute(reader.large.store.pool()).await.expect("parked");
+    let retry = async |large: &Large| large.store.retry_parked(Queue::AutoAssignment, Some("shop"), Utc::now()).await;
+    assert_eq!(reader.within("what is tried again", 10, retry).await.expect("sent"), 2);
+    let export = async |large: &Large| {
+        let page = large.store.products(caller.account, ShopId::GLOBAL, None, None, &Position::Start, 100).await;
+        page.expect("a page").page.items.len()
+    };
+    assert_eq!(reader.within("a page of an export", 700, export).await, 100);
+    let import = async |large: &Large| {
+        let lines: String = (1..=20).map(|at| format!("p{at},Kaffee {at}\n")).collect();
+        let file = format!("productId,de:productName\n{lines}");
+        large.app.raw(&large.app.token, "POST", "/imports", "text/csv", Body::from(file)).await
+    };
+    reader.within("an import of 20 lines", 300, import).await.expect(200);
+    reader.judge();
+}
+
+#[tokio::test]
+async fn a_move_reads_the_account_that_moves() {
+    let mut reader = Reader::new().await;
+    let there = App::start().await;
+    let moved = async |large: &Large| {
+        // A move needs several connections, and what they read is told when they end.
+        let store = Store::connect(large.app.database_url()).await.expect("connected");
+        let moved = store.move_account("account 7", &there.store, Duration::ZERO, |_, _| ()).await;
+        store.pool().close().await;
+        let others =
+            "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
+                      and backend_type = 'client backend'";
+        while sqlx::query_scalar::<_, i64>(others).fetch_one(large.store.pool()).await.expect("a count") > 0 {
+            tokio::task::yield_now().await;
+        }
+        moved
+    };
+    // Tables without an account of their own are read whole where that is less work: the account has a twentieth of each.
+    assert_eq!(reader.within("a move", 200_000, moved).await.expect("moved"), 1_000);
+    reader.judge();
+}
