@@ -107,8 +107,12 @@ impl App {
 
     /// A service on a migrated database that is somebody else's.
     pub(crate) async fn on(url: &str) -> App {
+        App::of(url, Store::connect(url).await.expect("a connection")).await
+    }
+
+    /// A service with these connections to a migrated database that is somebody else's.
+    pub(crate) async fn of(url: &str, store: Store) -> App {
         let webhooks = WebhookSettings { webhooks_allow_private: true };
-        let store = Store::connect(url).await.expect("a connection");
         App::made(url, store, None, Plan::Unlimited, AdmissionSettings::default(), &webhooks).await
     }
 

@@ -36,6 +36,7 @@ mod outage;
 mod parked;
 mod pictures;
 mod plans;
+mod pooler;
 mod products;
 mod races;
 mod reads;

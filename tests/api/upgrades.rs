@@ -25,7 +25,7 @@ async fn run(app: &App, statement: &'static str) {
 }
 
 /// Does a bit of everything, with names of its own.
-async fn work(app: &App, name: &str) {
+pub(crate) async fn work(app: &App, name: &str) {
     let id = |number: usize| format!("{name}-{number}");
     let products = (0..5).map(|number| (id(number), german("Kaffee, ganze Bohne"))).collect();
     app.post("/products/global", serde_json::Value::Object(products)).await.expect(201);

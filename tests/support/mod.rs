@@ -10,8 +10,10 @@ mod containers;
 mod database;
 mod elasticsearch;
 mod outage;
+mod pooler;
 mod watchdog;
 
 pub(crate) use database::{TestDatabase, database, empty_database};
 pub(crate) use elasticsearch::elasticsearch;
 pub(crate) use outage::OwnServer;
+pub(crate) use pooler::{Pooler, pooler};
