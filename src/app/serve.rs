@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -33,6 +33,9 @@ const FIRST_ACCOUNT: &str = "demo";
 /// Where files lie while they come in, in the data directory.
 const SPOOL: &str = "spool";
 
+/// Connections that may wait to be accepted, as far as the system allows. One for which there is no room is not told so:
+/// its client tries again after a second, and a probe of health has taken the service for dead by then.
+const BACKLOG: u32 = 8_192;
 /// Jobs of auto-assignment at one time: while the database stores the results of one, the other decides.
 const ASSIGNERS: usize = 2;
 
@@ -53,9 +56,7 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
         None => Some(DataDirLock::acquire(data_dir)?),
         Some(_) => None,
     };
-    let listener = TcpListener::bind(settings.bind_addr)
-        .await
-        .with_context(|| format!("cannot listen on {}", settings.bind_addr))?;
+    let listener = listen(settings.bind_addr).with_context(|| format!("cannot listen on {}", settings.bind_addr))?;
     let operations_listener = settings.metrics_addr.map(bind_operations).transpose()?;
     let address = listener.local_addr()?;
     let public_url = settings.public_url.clone().unwrap_or_else(|| format!("http://{address}"));
@@ -112,6 +113,15 @@ pub(super) async fn run(settings: ServeSettings, then: Then) -> anyhow::Result<(
     let done = done.await;
     database.close().await;
     done
+}
+
+/// Listens for clients, of whom many may come at one moment.
+fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // A service that starts again at once finds connections of the one before that are not quite closed.
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 fn bind_operations(address: SocketAddr) -> anyhow::Result<std::net::TcpListener> {
@@ -213,4 +223,31 @@ fn stop_on_signals(shutdown: CancellationToken) -> anyhow::Result<()> {
         shutdown.cancel();
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Less than the second after which a client tries again.
+    const AT_ONCE: Duration = Duration::from_millis(900);
+
+    #[tokio::test]
+    async fn a_crowd_that_comes_at_one_moment_is_let_in_by_the_system() {
+        let allowed = std::fs::read_to_string("/proc/sys/net/core/somaxconn").expect("Linux");
+        let allowed = allowed.trim().parse::<usize>().expect("a number").min(BACKLOG as usize);
+        // Each has two ends in this process.
+        let files = usize::try_from(open_files()).unwrap_or(usize::MAX);
+        let crowd = allowed.min(1_500).min(files / 3);
+        let listener = listen("127.0.0.1:0".parse().expect("an address")).expect("it listens");
+        let address = listener.local_addr().expect("an address");
+        let connect = |number| {
+            TcpStream::connect_timeout(&address, AT_ONCE).unwrap_or_else(|error| panic!("number {number}: {error}"))
+        };
+        let connected: Vec<TcpStream> = (0..crowd).map(connect).collect();
+        assert_eq!(connected.len(), crowd);
+    }
 }
