@@ -10,7 +10,11 @@ use zune_core::options::DecoderOptions;
 use super::{Format, PICTURE_PIXELS, PictureError, jpeg};
 
 /// Memory that decoding one picture may take: the greatest picture at 16 bits for each of four channels.
-pub(super) const MEMORY_BYTES: u64 = PICTURE_PIXELS * 8;
+pub(super) const MEMORY_BYTES: u64 = PICTURE_PIXELS * PIXEL_BYTES;
+/// Bytes of a pixel at 16 bits for each of four channels.
+const PIXEL_BYTES: u64 = 8;
+/// Rows of a PNG that are in memory at one time, about: it is decoded row by row, and none is kept.
+const PNG_ROWS: u64 = 8;
 /// Pixels of all frames of an animation together. Decoding takes about 10 ns for each.
 const ANIMATION_PIXELS: u64 = 4 * PICTURE_PIXELS;
 /// Memory for each pixel of a progressive JPEG: coefficients of three channels at 16 bits, and the picture at 8. The
@@ -20,13 +24,14 @@ const PROGRESSIVE_PIXEL_BYTES: u64 = 9;
 /// Bytes of memory that decoding a cleaned file takes, at most.
 pub(super) fn memory(format: Format, bytes: &[u8]) -> Result<u64, PictureError> {
     let (width, height) = dimensions(format, bytes)?;
-    let pixel = match format {
-        Format::Jpeg => PROGRESSIVE_PIXEL_BYTES,
-        Format::Png => MEMORY_BYTES / PICTURE_PIXELS,
+    let (width, height) = (u64::from(width), u64::from(height));
+    let (pixels, pixel) = match format {
+        Format::Jpeg => (width * height, PROGRESSIVE_PIXEL_BYTES),
+        Format::Png => (width * height.min(PNG_ROWS), PIXEL_BYTES),
         // Frames of an animation are put together on a canvas of their own.
-        Format::Gif | Format::WebP => 2 * 4,
+        Format::Gif | Format::WebP => (width * height, 2 * 4),
     };
-    Ok((u64::from(width) * u64::from(height)).saturating_mul(pixel).min(MEMORY_BYTES))
+    Ok(pixels.saturating_mul(pixel).min(MEMORY_BYTES))
 }
 
 /// Decodes a cleaned file and returns its width and height as stored.
@@ -89,9 +94,11 @@ fn play_png(bytes: &[u8], pixels: u64) -> Result<(), PictureError> {
     // A picture in front of the animation is none of its frames.
     let played = reader.info().animation_control().map_or(0, |control| control.num_frames);
     let apart = u32::from(played == 0 || reader.info().frame_control().is_none());
-    let mut buffer = vec![0; reader.output_buffer_size().ok_or(PictureError::TooManyPixels)?];
-    for _ in 0..played + apart {
-        reader.next_frame(&mut buffer).map_err(png_fault)?;
+    for frame in 0..played + apart {
+        if frame > 0 {
+            reader.next_frame_info().map_err(png_fault)?;
+        }
+        while reader.next_row().map_err(png_fault)?.is_some() {}
     }
     Ok(())
 }
