@@ -17,8 +17,13 @@ use crate::jobs::{PAUSE_AFTER_FAILURE, POLL, wait};
 use crate::store::auto_queue::{Batch, Claim, Decided};
 use crate::store::{Store, StoreError};
 
-/// Products claimed at a time: enough that a round trip costs little, few enough that a crash gives little back.
+/// Most products claimed at a time: enough that a round trip costs little, few enough that a crash gives little back.
 pub const BATCH_PRODUCTS: usize = 500;
+/// Fewest products claimed at a time, however long they take.
+const LEAST_PRODUCTS: usize = 32;
+/// How long a batch should take. A product waits for the batches in hand and then for the rest of its own, whosoever
+/// they are full of: on a machine with much to do, 500 take seconds.
+const BATCH_TIME: Duration = Duration::from_millis(250);
 
 /// How often one of the jobs looks that the others wake.
 const SELDOM: Duration = Duration::from_secs(30);
@@ -26,8 +31,9 @@ const SELDOM: Duration = Duration::from_secs(30);
 /// Runs until the service stops, then finishes the batch in hand. Of several jobs the `first` looks often; whoever has
 /// claimed something wakes another, which may find more.
 pub async fn run(store: Store, engine: Arc<Engine>, wake: Arc<Notify>, first: bool, shutdown: CancellationToken) {
+    let mut pace = Pace::default();
     loop {
-        let pause = match work(&store, &engine, &wake, &shutdown).await {
+        let pause = match work(&store, &engine, &wake, &mut pace, &shutdown).await {
             Ok(()) if first => POLL,
             Ok(()) => SELDOM,
             Err(error) => {
@@ -46,13 +52,37 @@ pub async fn run(store: Store, engine: Arc<Engine>, wake: Arc<Notify>, first: bo
 /// # Errors
 /// When the database fails; the batch in hand is then given back.
 pub async fn work_off(store: &Store, engine: &Arc<Engine>, shutdown: &CancellationToken) -> Result<(), StoreError> {
-    work(store, engine, &Notify::new(), shutdown).await
+    work(store, engine, &Notify::new(), &mut Pace::default(), shutdown).await
+}
+
+/// How many products are claimed at a time, by how long the last took.
+#[derive(Debug)]
+struct Pace {
+    products: usize,
+}
+
+impl Default for Pace {
+    fn default() -> Pace {
+        Pace { products: BATCH_PRODUCTS }
+    }
+}
+
+impl Pace {
+    /// Notes how long so many products took. A few that took their time say nothing of many.
+    fn note(&mut self, products: usize, took: Duration) {
+        if products < self.products / 2 && took <= BATCH_TIME {
+            return;
+        }
+        let fitting = products as f64 * BATCH_TIME.as_secs_f64() / took.as_secs_f64().max(f64::EPSILON);
+        self.products = (fitting as usize).clamp(LEAST_PRODUCTS, BATCH_PRODUCTS);
+    }
 }
 
 async fn work(
     store: &Store,
     engine: &Arc<Engine>,
     others: &Notify,
+    pace: &mut Pace,
     shutdown: &CancellationToken,
 ) -> Result<(), StoreError> {
     while !shutdown.is_cancelled() {
@@ -60,7 +90,9 @@ async fn work(
         if !memory::follow_first(store, engine, shutdown).await? {
             return Ok(());
         }
-        let Some(batch) = store.claim_auto_assignments(BATCH_PRODUCTS).await? else { return Ok(()) };
+        let claimed = Instant::now();
+        let Some(batch) = store.claim_auto_assignments(pace.products).await? else { return Ok(()) };
+        let products = batch.claims.len();
         others.notify_one();
         // What was decided before these products were queued is known to whoever decides for them.
         if !memory::follow(store, engine, shutdown).await? {
@@ -70,6 +102,7 @@ async fn work(
         let (batch, results) = decide(engine.clone(), batch).await;
         metrics::histogram!("vat_classification_decision_seconds").record(began.elapsed());
         let stored = batch.complete(&results).await?;
+        pace.note(products, claimed.elapsed());
         metrics::counter!("vat_classification_auto_assignments_total").increment(stored as u64);
     }
     Ok(())
@@ -144,4 +177,25 @@ fn reason(panic: Box<dyn Any + Send>) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     format!("panic: {}", text.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_as_large_as_fits_its_time() {
+        let mut pace = Pace::default();
+        let mut after = |products, milliseconds| {
+            pace.note(products, Duration::from_millis(milliseconds));
+            pace.products
+        };
+        assert_eq!(after(500, 100), 500);
+        assert_eq!(after(500, 2_500), 50);
+        assert_eq!(after(50, 250), 50);
+        assert_eq!(after(50, 60_000), 32, "a round trip costs something, too");
+        assert_eq!(after(1, 20), 32, "one product alone says nothing");
+        assert_eq!(after(32, 16), 500);
+        assert_eq!(after(500, 0), 500);
+    }
 }
