@@ -81,7 +81,8 @@ fn follow_day(engine: &Engine, settings: &ModelSettings, today: NaiveDate) -> an
 mod tests {
     use std::path::Path;
 
-    use crate::domain::{ClassCode, Taxonomy};
+    use crate::decision::Basis;
+    use crate::domain::{ClassCode, Details, Precision, Taxonomy};
 
     use super::*;
 
@@ -133,5 +134,43 @@ mod tests {
         assert!(follow_day(&engine, &settings, day("2026-12-02")).is_err());
         assert!(listed("61091020") && engine.reference().day == day("2026-12-01"));
         assert!(reload(&engine, &settings).is_err() && listed("61091020"));
+    }
+
+    #[test]
+    fn a_model_file_that_is_written_over_is_no_concern_of_the_service_until_it_is_whole() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("classifier.bin");
+        let model = std::fs::read("models/classifier.bin").expect("a model");
+        std::fs::write(&file, &model).expect("a copy");
+        let settings = ModelSettings {
+            models_dir: Some(dir.path().to_owned()),
+            taxonomy_dir: Some(Path::new("models").to_owned()),
+        };
+        let reference = load_reference(&settings).expect("facts");
+        let engine = Engine::load(&file, Arc::new(reference)).expect("a model");
+        let classes = || {
+            let product =
+                serde_json::json!({"languageAttributes": {"de": {"productName": "Herren T-Shirt Baumwolle"}}});
+            let details: Details = serde_json::from_value(product).expect("a product");
+            let today = engine.reference().day;
+            let verdicts = engine.decide(
+                &details,
+                &[Taxonomy::Taric],
+                Basis { precision: Precision::default(), account: None },
+                today,
+            );
+            format!("{verdicts:?}")
+        };
+        let before = classes();
+        // As `cp` does it: the same file, emptied and filled again. A service that had it mapped would die here.
+        for part in [0, 1 << 20, model.len() - 1] {
+            std::fs::write(&file, &model[..part]).expect("written over");
+            assert_eq!(classes(), before, "{part}");
+            assert!(reload(&engine, &settings).is_err(), "{part}");
+            assert_eq!(classes(), before, "{part}");
+        }
+        std::fs::write(&file, &model).expect("written over");
+        reload(&engine, &settings).expect("it is whole");
+        assert_eq!(classes(), before);
     }
 }

@@ -95,3 +95,15 @@ fn a_body_of_many_small_values_is_refused_before_anything_is_built() {
     let refused = parse(objects.into_bytes(), MAX_VALUES);
     assert!(matches!(refused, Err(ApiError::PayloadTooLarge(_))), "{refused:?}");
 }
+
+/// Health is answered by the one thread that there is while a body waits for that answer.
+#[test]
+fn others_are_served_while_a_large_body_is_looked_at() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().expect("a runtime");
+    let (answer, answered) = std::sync::mpsc::channel();
+    let looks = runtime.spawn(async move {
+        tokio::spawn(async move { answer.send(()) });
+        aside(LARGE_BODY_BYTES + 1, || answered.recv_timeout(std::time::Duration::from_secs(30)))
+    });
+    runtime.block_on(looks).expect("no panic").expect("the other is served");
+}
