@@ -7,6 +7,7 @@ pub mod accounts;
 pub mod assignments;
 pub mod attributes;
 pub mod auto_queue;
+mod buffers;
 pub mod changes;
 mod details;
 mod fairness;
@@ -190,7 +191,7 @@ impl Store {
         let late = || sqlx::Error::Io(std::io::Error::from(std::io::ErrorKind::TimedOut));
         let first = tokio::time::timeout(FIRST_CONNECTION, options.connect()).await.map_err(|_| late())??;
         sqlx::Connection::close(first).await?;
-        let pool = settings.pool_options().connect_with(options).await?;
+        let pool = buffers::kept_small(settings.pool_options()).connect_with(options).await?;
         Ok(Store { pool, pooled: settings.limits_of_transactions() })
     }
 

@@ -297,3 +297,36 @@ async fn lists_counts_and_actions_that_a_filter_may_make_slow_take_places_of_sea
         answer.expect(200);
     }
 }
+
+/// Bytes of memory that this process holds.
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux");
+    statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).expect("pages") << 12
+}
+
+#[tokio::test]
+async fn connections_keep_nothing_of_the_largest_statement_that_they_sent() {
+    const CONNECTIONS: usize = 12;
+    const STATEMENT_BYTES: usize = 32 << 20;
+    let app = App::start().await;
+    let mut connections = Vec::new();
+    for _ in 0..CONNECTIONS {
+        connections.push(app.store.pool().acquire().await.expect("a connection"));
+    }
+    let before = resident();
+    for connection in &mut connections {
+        let text = "x".repeat(STATEMENT_BYTES);
+        let length: i32 = sqlx::query_scalar("select length($1::text)")
+            .bind(text)
+            .fetch_one(&mut **connection)
+            .await
+            .expect("a length");
+        assert_eq!(length as usize, STATEMENT_BYTES);
+    }
+    assert!(resident() > before + CONNECTIONS / 2 * STATEMENT_BYTES, "what is measured is there");
+    for mut connection in connections {
+        connection.return_to_pool().await;
+    }
+    // Other tests of this program take and give back memory meanwhile, but not as much.
+    assert!(resident() < before + CONNECTIONS / 2 * STATEMENT_BYTES, "{before} {}", resident());
+}
