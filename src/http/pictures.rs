@@ -121,7 +121,11 @@ pub(super) async fn read(
     } else {
         let key = Uuid::try_parse(&picture.object_key).map_err(|error| ApiError::Internal(error.to_string()))?;
         let bytes = state.pictures.get(key).await.map_err(|error| unavailable(&error))?;
-        let bytes = bytes.ok_or_else(|| ApiError::Internal(format!("object {key} is gone")))?;
+        // The row says that it is there: a disk that is away, or the directory of another host.
+        let bytes = bytes.ok_or_else(|| {
+            tracing::warn!(%key, "a picture is not in its store");
+            ApiError::Unavailable(NO_PICTURES)
+        })?;
         Response::new(Body::from(bytes))
     };
     let fields = [
@@ -200,10 +204,13 @@ async fn store(
     })
 }
 
+/// What is said while the store of pictures is away or full.
+const NO_PICTURES: &str = "pictures cannot be stored or read at present";
+
 /// A store of pictures that is away or full.
 fn unavailable(error: &PictureStoreError) -> ApiError {
     tracing::warn!(%error, "the store of pictures is not available");
-    ApiError::Unavailable("pictures cannot be stored or read at present")
+    ApiError::Unavailable(NO_PICTURES)
 }
 
 fn refusal(error: &PictureError) -> ApiError {

@@ -16,6 +16,8 @@ use super::PICTURE_BYTES;
 
 /// How long one request to an object store may take.
 const REQUEST_LIMIT: Duration = Duration::from_secs(10);
+/// A picture of 10 MiB goes to a store that takes a megabyte a second.
+const LIMITS: Limits = Limits { keeping: Duration::from_secs(10), reading: Duration::from_secs(5) };
 /// How long a request is repeated after failures that may pass, and how often.
 const RETRY_LIMIT: Duration = Duration::from_secs(15);
 const RETRIES: usize = 3;
@@ -61,6 +63,15 @@ pub struct PictureStore {
     place: Option<String>,
     /// The local directory; an object that is not in it may be in another one that the database knows as well.
     directory: Option<PathBuf>,
+    limits: Limits,
+}
+
+/// How long the store may take, tries included: a client waits for it, and holds a place among the requests at work
+/// meanwhile.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    keeping: Duration,
+    reading: Duration,
 }
 
 /// What became of an object that was to be deleted.
@@ -98,21 +109,31 @@ impl PictureStore {
         if let Some(bucket) = &settings.pictures_s3_bucket {
             let endpoint = settings.pictures_s3_endpoint.as_deref().unwrap_or_default();
             let place = Some(format!("s3:{endpoint}/{bucket}"));
-            return Ok(PictureStore { store: Arc::new(s3(bucket, settings).build()?), place, directory: None });
+            return Ok(PictureStore {
+                store: Arc::new(s3(bucket, settings).build()?),
+                place,
+                directory: None,
+                limits: LIMITS,
+            });
         }
         let path = data_dir.join("pictures");
         std::fs::create_dir_all(&path).map_err(|source| PictureStoreError::Directory { path: path.clone(), source })?;
         let place = place_of(&path);
         let files = LocalFileSystem::new_with_prefix(&path)?;
-        Ok(PictureStore { store: Arc::new(files), place, directory: Some(path) })
+        Ok(PictureStore { store: Arc::new(files), place, directory: Some(path), limits: LIMITS })
     }
 
     /// Keeps `bytes` under `key`. Nobody ever sees a part of them.
     ///
     /// # Errors
     ///
-    /// When the store fails; it may then hold the picture or not.
+    /// When the store fails or takes longer than 10 s; it may then hold the picture or not.
     pub async fn put(&self, key: Uuid, bytes: Bytes) -> Result<(), PictureStoreError> {
+        within(self.limits.keeping, self.keep(key, bytes)).await
+    }
+
+    async fn keep(&self, key: Uuid, bytes: Bytes) -> Result<(), PictureStoreError> {
+        self.require_directory().await?;
         self.store.put(&path(key), PutPayload::from_bytes(bytes)).await?;
         if let Some(directory) = self.directory.clone() {
             let settled = tokio::task::spawn_blocking(move || settle(&directory, &path(key))).await;
@@ -126,8 +147,12 @@ impl PictureStore {
     ///
     /// # Errors
     ///
-    /// When the store fails, or holds something under this key that is greater than any picture.
+    /// When the store fails or takes longer than 5 s, or holds something under this key that is greater than any picture.
     pub async fn get(&self, key: Uuid) -> Result<Option<Bytes>, PictureStoreError> {
+        within(self.limits.reading, self.read(key)).await
+    }
+
+    async fn read(&self, key: Uuid) -> Result<Option<Bytes>, PictureStoreError> {
         let found = match self.store.get(&path(key)).await {
             Ok(found) => found,
             Err(object_store::Error::NotFound { .. }) => return Ok(None),
@@ -138,6 +163,19 @@ impl PictureStore {
             return Err(object_store::Error::Generic { store: "pictures", source }.into());
         }
         Ok(Some(found.bytes().await?))
+    }
+
+    /// A directory that has lost its name is another one: its disk is away, and what is written now would be hidden when
+    /// that is back.
+    async fn require_directory(&self) -> Result<(), PictureStoreError> {
+        let (Some(directory), Some(place)) = (&self.directory, &self.place) else { return Ok(()) };
+        let name = tokio::fs::read_to_string(directory.join(PLACE_FILE)).await;
+        let source = match name {
+            Ok(name) if name == *place => return Ok(()),
+            Ok(_) => std::io::Error::other("the directory of pictures is not the one that was there at the start"),
+            Err(error) => error,
+        };
+        Err(object_store::Error::Generic { store: "pictures", source: source.into() }.into())
     }
 
     /// The name of this store, by which the database knows where an object lies. None for a directory that has no name
@@ -159,6 +197,16 @@ impl PictureStore {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// What comes of work with the store, unless it takes longer.
+async fn within<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, PictureStoreError>>,
+) -> Result<T, PictureStoreError> {
+    tokio::time::timeout(limit, work)
+        .await
+        .unwrap_or_else(|source| Err(object_store::Error::Generic { store: "pictures", source: source.into() }.into()))
 }
 
 /// Brings a new file and the directories that lead to it onto the disk: a picture is announced by a row that survives a
@@ -251,6 +299,41 @@ mod tests {
         };
         assert_eq!(place(one.path()), place(one.path()));
         assert_ne!(place(one.path()), place(other.path()));
+    }
+
+    #[tokio::test]
+    async fn a_directory_whose_disk_is_away_takes_no_picture() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let store = PictureStore::open(directory.path(), &S3Settings::default()).expect("a store");
+        let (there, away) = (directory.path().join("pictures"), directory.path().join("away"));
+        std::fs::rename(&there, &away).expect("taken away");
+        std::fs::create_dir(&there).expect("what lies below the disk");
+        let bytes = Bytes::from_static(b"a picture");
+        store.put(Uuid::nil(), bytes.clone()).await.expect_err("it would be hidden once the disk is back");
+        assert_eq!(std::fs::read_dir(&there).expect("a directory").count(), 0);
+        std::fs::remove_dir(&there).expect("empty");
+        std::fs::rename(&away, &there).expect("back");
+        store.put(Uuid::nil(), bytes).await.expect("kept");
+    }
+
+    #[tokio::test]
+    async fn a_store_that_does_not_answer_is_given_up_in_time() {
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let settings = S3Settings {
+            pictures_s3_bucket: Some("bucket".to_owned()),
+            pictures_s3_endpoint: Some(format!("http://{}", silent.local_addr().expect("an address"))),
+            pictures_s3_access_key_id: Some("the-key".to_owned()),
+            pictures_s3_secret_access_key: Some("the-secret".to_owned()),
+            ..S3Settings::default()
+        };
+        let soon = Duration::from_millis(50);
+        let store = PictureStore::open(Path::new("."), &settings).expect("a store");
+        let store = PictureStore { limits: Limits { keeping: soon, reading: soon }, ..store };
+        let began = std::time::Instant::now();
+        store.get(Uuid::nil()).await.expect_err("no answer");
+        store.put(Uuid::nil(), Bytes::from_static(b"a picture")).await.expect_err("no answer");
+        // A single request would be waited for as long.
+        assert!(began.elapsed() < REQUEST_LIMIT, "{:?}", began.elapsed());
     }
 
     type Objects = Arc<Mutex<HashMap<String, Bytes>>>;

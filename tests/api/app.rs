@@ -187,6 +187,11 @@ impl App {
         app
     }
 
+    /// Where it keeps pictures.
+    pub(crate) fn pictures(&self) -> std::path::PathBuf {
+        self._files.path().join("pictures")
+    }
+
     /// Where its database is, for programs.
     pub(crate) fn database_url(&self) -> &str {
         &self.url

@@ -116,3 +116,36 @@ async fn a_picture_is_taken_away_without_touching_the_product() {
         send(&app, "POST", &path, "file", &picture(ImageFormat::Png)).await.expect(201);
     }
 }
+
+#[tokio::test]
+async fn pictures_whose_disk_is_away_are_told_to_come_again_and_keep_nothing_else() {
+    let app = App::start().await;
+    app.post("/products/global", json!({"p": {"productDetails": {}}, "q": {"productDetails": {}}})).await.expect(201);
+    let path = |id: &str| format!("/products/global/product-picture?productId={id}");
+    let png = picture(ImageFormat::Png);
+    send(&app, "POST", &path("p"), "file", &png).await.expect(201);
+    let away = app.pictures().with_file_name("away");
+    // A disk that is not mounted leaves an empty directory, one that fails nothing that can be read at all.
+    for empty in [true, false] {
+        std::fs::rename(app.pictures(), &away).expect("taken away");
+        match empty {
+            true => std::fs::create_dir(app.pictures()).expect("a directory"),
+            false => std::fs::write(app.pictures(), "").expect("a file"),
+        }
+        for answer in [send(&app, "POST", &path("q"), "file", &png).await, app.get(&path("p")).await] {
+            let refused = answer.expect(503);
+            assert_eq!(refused.body["code"], "ServiceUnavailable", "{empty}");
+            assert!(refused.headers.contains_key("retry-after"), "{empty}");
+        }
+        app.get(&path("q")).await.expect(404);
+        app.create(&[("meanwhile", "Tee")]).await;
+        app.delete("/products/global?productId=meanwhile&currentVersion=1").await.expect(204);
+        match empty {
+            true => std::fs::remove_dir(app.pictures()).expect("nothing was written there"),
+            false => std::fs::remove_file(app.pictures()).expect("a file"),
+        }
+        std::fs::rename(&away, app.pictures()).expect("back");
+        app.get(&path("p")).await.expect(200);
+    }
+    send(&app, "POST", &path("q"), "file", &png).await.expect(201);
+}
