@@ -171,3 +171,31 @@ async fn whom_there_is_no_place_for_is_told_so_at_once_and_in_the_shape_of_every
     }
     app.get("/no/such/path").await.expect(404);
 }
+
+#[test]
+fn those_who_are_sent_away_are_counted_apart_from_those_whose_route_was_looked_for() {
+    let recorder = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let crowd = async {
+        let app = App::start().await;
+        app.get("/products/global").await.expect(200);
+        let mut held = app.store.pool().begin().await.expect("a transaction");
+        sqlx::query("lock table products in access exclusive mode").execute(&mut *held).await.expect("a lock");
+        let mut sent: FuturesUnordered<_> = (0..(32 + 256) * 3 / 4 + 1).map(|_| app.get("/products/global")).collect();
+        sent.next().await.expect("an answer").expect(503);
+        app.get("/no/such/path").await.expect(503);
+        held.rollback().await.expect("no lock");
+        sent.collect::<Vec<_>>().await
+    };
+    metrics::with_local_recorder(&recorder, || runtime.block_on(crowd));
+    let shown = recorder.handle().render();
+    let count = |labels: &str| {
+        let line = shown
+            .lines()
+            .find_map(|line| line.strip_prefix("vat_classification_http_requests_total")?.strip_prefix(labels));
+        line.and_then(|count| count.trim().parse::<u64>().ok()).unwrap_or_default()
+    };
+    assert!(count(r#"{method="GET",route="turned away",status="503"}"#) >= 2, "{shown}");
+    assert!(count(r#"{method="GET",route="/api/vat-classification/v1/products/global",status="200"}"#) >= 1, "{shown}");
+    assert_eq!(shown.matches("no/such/path").count(), 0, "{shown}");
+}

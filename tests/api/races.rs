@@ -210,3 +210,30 @@ async fn a_product_that_is_deleted_while_it_is_decided_leaves_no_words() {
         sqlx::query_scalar("select product_key from products").fetch_all(app.store.pool()).await.expect("products");
     assert_eq!(keys, kept);
 }
+
+/// Two requests that name the same products in opposite orders would wait for each other, were they locked as named.
+#[tokio::test]
+async fn products_are_locked_in_their_own_order_whatever_that_of_a_request() {
+    let app = App::start().await;
+    for id in ["a", "b", "c"] {
+        app.create(&[(id, "x")]).await;
+    }
+    let mut held = app.store.pool().begin().await.expect("a transaction");
+    sqlx::query("select from products where product_id = 'c' for update").execute(&mut *held).await.expect("locked");
+    // Read as it is written: a map of values would be in order already.
+    let body = r#"{"c": {"productDetails": {}}, "a": {"productDetails": {}}, "b": {"productDetails": {}}}"#;
+    let path = "/products/global?updateIfExists=true";
+    let upsert = app.raw(&app.token, "POST", path, "application/json", body.into());
+    let release = async {
+        until_waiting(&app, 1).await;
+        let free: Vec<String> =
+            sqlx::query_scalar("select product_id from products where product_id <> 'c' for update skip locked")
+                .fetch_all(&mut *held)
+                .await
+                .expect("an answer");
+        assert_eq!(free, [""; 0], "what comes before is locked before");
+        held.rollback().await.expect("released");
+    };
+    let (answer, ()) = tokio::join!(upsert, release);
+    answer.expect(201);
+}
