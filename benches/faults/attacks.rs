@@ -11,6 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
+use crate::inputs::{given_back, large_picture, picture_form};
 use crate::probe::Service;
 use crate::wire::Wire;
 
@@ -25,7 +26,7 @@ const OVERLOAD: (Duration, f64) = (Duration::from_secs(60), 4.0);
 /// Requests without an answer at one time: what is due beyond them is not sent, and counted.
 const MOST_UNANSWERED: usize = 2_000;
 
-type Attack = fn(Service) -> Pin<Box<dyn Future<Output = String>>>;
+pub(crate) type Attack = fn(Service) -> Pin<Box<dyn Future<Output = String>>>;
 
 pub(crate) fn all() -> Vec<(&'static str, Attack)> {
     vec![
@@ -38,6 +39,9 @@ pub(crate) fn all() -> Vec<(&'static str, Attack)> {
         ("600 readers that do not read", |service| Box::pin(hold(service, 600, Beginning::Unread))),
         ("60 x 1,000 long classifications", |service| Box::pin(classifications(service))),
         ("8 classifications given up", |service| Box::pin(given_up(service))),
+        ("8 pictures of 49 million pixels", |service| Box::pin(pictures(service))),
+        ("4 x 3,000 streams taken back", |service| Box::pin(resets(service))),
+        ("4 endless bodies", |service| Box::pin(endless(service))),
         ("4 times the load", |service| Box::pin(overload(service))),
     ]
 }
@@ -146,6 +150,63 @@ async fn given_up(service: Service) -> String {
     let before = service.cpu_seconds();
     tokio::time::sleep(Duration::from_secs(5)).await;
     format!("{:.2} s of processor in the 5 s after", service.cpu_seconds() - before)
+}
+
+/// Pictures that are small as files and take 392 MB each where they are decoded as a whole.
+async fn pictures(service: Service) -> String {
+    let form = picture_form(&large_picture());
+    let upload = |number: usize| {
+        let path = service.path(&format!("/products/global/product-picture?productId=long-{number}"));
+        let request = service.client.post(format!("{}{path}", service.base)).bearer_auth(&service.token);
+        let request = request.header("content-type", "multipart/form-data; boundary=X").body(form.clone());
+        async { request.send().await.map_or(0, |answer| answer.status().as_u16()) }
+    };
+    counted(join_all((0..8).map(upload)).await)
+}
+
+/// Requests by HTTP/2 that are taken back as soon as they are sent.
+async fn resets(service: Service) -> String {
+    let attack = async || {
+        let mut stream = TcpStream::connect(service.address()).await.ok()?;
+        let mut sent = 0;
+        for frames in given_back(3_000) {
+            stream.write_all(&frames).await.ok()?;
+            sent += 1;
+        }
+        Some(sent)
+    };
+    let whole = join_all((0..4).map(|_| attack())).await.into_iter().flatten().count();
+    format!("{whole} of 4 connections took all")
+}
+
+/// Bodies without a length that do not end.
+async fn endless(service: Service) -> String {
+    let head = format!(
+        "POST {} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {}\r\ncontent-type: application/json\r\n\
+         transfer-encoding: chunked\r\n\r\n",
+        service.path("/products/global"),
+        service.token
+    );
+    let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
+    let send = async || {
+        let stream = TcpStream::connect(service.address()).await.ok()?;
+        let (mut reading, mut writing) = stream.into_split();
+        let mut answer = [0; 12];
+        let write = async {
+            let mut written = writing.write_all(head.as_bytes()).await;
+            while written.is_ok() {
+                written = writing.write_all(chunk.as_bytes()).await;
+            }
+            // The answer may be on its way still.
+            std::future::pending::<()>().await;
+        };
+        tokio::select! {
+            read = reading.read_exact(&mut answer) => drop(read.ok()?),
+            () = write => {}
+        }
+        std::str::from_utf8(&answer[9..]).ok()?.parse().ok()
+    };
+    counted(join_all((0..4).map(|_| send())).await.into_iter().map(Option::unwrap_or_default))
 }
 
 async fn overload(service: Service) -> String {

@@ -8,10 +8,24 @@
 //! `cargo bench --bench faults -- outages` starts services of its own and takes away what they stand on: they are killed,
 //! their database is killed, frozen, without connections and, where the right to mount is there, without room. That takes
 //! about five minutes and ends with a table of what was answered, how long it took to heal, and what was lost.
+//!
+//! Three more start a service of their own, and say at their end whether it kept what was wanted of it: `-- together`
+//! throws all attacks at one time (two minutes), `-- neighbour` measures what an account notices while another one brings
+//! in 200,000 products through the interface and as many by `import` (five to ten minutes), and `-- idle` what a service
+//! costs that nobody asks anything, with one account and with a thousand (five minutes).
 
 mod attacks;
+// The catalogue of the bench of searches, of which this one needs a part.
+#[path = "../search/corpus.rs"]
+#[allow(dead_code)]
+mod corpus;
+mod idle;
+mod inputs;
+mod neighbour;
 mod outages;
+mod own;
 mod probe;
+mod together;
 mod wire;
 
 use std::time::Duration;
@@ -25,8 +39,13 @@ const REST: Duration = Duration::from_secs(20);
 async fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     raise_open_files();
-    if wanted.iter().any(|name| name == "outages") {
-        return outages::all().await;
+    // These start what they need themselves.
+    match wanted.first().map(String::as_str) {
+        Some("idle") => return idle::run().await,
+        Some("neighbour") => return neighbour::run().await,
+        Some("outages") => return outages::all().await,
+        Some("together") => return together::run().await,
+        _ => {}
     }
     let service = Service::from_environment();
     service.fill().await;

@@ -1,24 +1,22 @@
 //! Faults of what the service stands on: itself killed, its database killed, frozen, out of connections, out of room.
-//! For each it is counted what clients were answered, how long they waited, and whether anything acknowledged is lost.
+//! For each it is counted what clients were answered, how long they waited, and whether anything acknowledged is lost;
+//! and, once the database lets somebody in again, how long the service takes to notice, while clients go on writing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use std::{fs, io};
 
-use reqwest::Client;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 use tokio::sync::Mutex;
-use vat_classification::embedded_postgres::running_url;
 
-const BASE_PATH: &str = "/api/vat-classification/v1";
-/// Longer than any answer may take.
-const GIVE_UP: Duration = Duration::from_secs(30);
+use crate::own::{self, BASE_PATH, GIVE_UP, Service};
+
 /// Clients that write, and products of each of their requests.
 const WRITERS: (usize, usize) = (6, 50);
 /// How often the service and its database are killed.
@@ -32,14 +30,6 @@ const ROOM: (&str, &str) = ("size=190m", "size=1g");
 /// How long is written to the one that fills up.
 const FILLING: Duration = Duration::from_secs(90);
 
-/// A service with a private database in a directory of its own.
-struct Service {
-    client: Client,
-    directory: PathBuf,
-    base: String,
-    child: Child,
-}
-
 /// What clients saw.
 #[derive(Default)]
 struct Seen {
@@ -51,83 +41,6 @@ struct Seen {
 }
 
 impl Service {
-    async fn start(directory: &Path) -> Service {
-        let port =
-            std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
-        let child = Service::spawn(directory, port);
-        let client = Client::builder().timeout(GIVE_UP).build().expect("a client");
-        let service =
-            Service { client, directory: directory.to_owned(), base: format!("http://127.0.0.1:{port}"), child };
-        service.ready().await;
-        service
-    }
-
-    fn spawn(directory: &Path, port: u16) -> Child {
-        Command::new(env!("CARGO_BIN_EXE_vat-classification"))
-            .arg("serve")
-            .env("DATA_DIR", directory)
-            .env("FIRST_TOKEN_FILE", directory.join("token"))
-            .env("BIND_ADDR", format!("127.0.0.1:{port}"))
-            .env_remove("DATABASE_URL")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("the service starts")
-    }
-
-    /// Starts it again after it was killed, and answers how long that took.
-    async fn again(&mut self) -> Duration {
-        let began = Instant::now();
-        let port = self.base.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
-        self.child = Service::spawn(&self.directory, port);
-        self.ready().await;
-        began.elapsed()
-    }
-
-    async fn ready(&self) {
-        let began = Instant::now();
-        loop {
-            let answer = self.client.get(format!("{}/health/ready", self.base)).send().await;
-            if answer.is_ok_and(|answer| answer.status() == 200) && self.directory.join("token").exists() {
-                return;
-            }
-            assert!(began.elapsed() < GIVE_UP, "the service is not ready");
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    }
-
-    fn token(&self) -> String {
-        fs::read_to_string(self.directory.join("token")).expect("a token").trim().to_owned()
-    }
-
-    fn database_url(&self) -> String {
-        running_url(&self.directory).expect("a database")
-    }
-
-    fn kill(&mut self) {
-        // One that has ended by itself is as dead.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-
-    /// Sends a signal to every process of the database.
-    fn signal_database(&self, signal: Signal) {
-        let file = fs::read_to_string(self.directory.join("postgres/cluster/postmaster.pid")).expect("a pid file");
-        let first: i32 = file.lines().next().and_then(|line| line.parse().ok()).expect("a pid");
-        let started = |pid: &i32| {
-            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-            let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse::<i32>().ok());
-            parent == Some(first)
-        };
-        let pids = fs::read_dir("/proc").expect("processes");
-        let pids = pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(started);
-        // All are known before the first is dead: then they are nobody's.
-        let pids: Vec<i32> = pids.collect();
-        for pid in std::iter::once(first).chain(pids).filter_map(Pid::from_raw) {
-            let _ = kill_process(pid, signal);
-        }
-    }
-
     /// Creates a batch of products whose ids say which batch they are of, and answers the status, 0 without an answer.
     async fn create(&self, token: &str, batch: &str) -> u16 {
         let product = |number: usize| (format!("{batch}.{number}"), json!({"productDetails": {}}));
@@ -173,13 +86,14 @@ impl Service {
         (std::mem::take(&mut *seen.lock().await), done)
     }
 
-    /// How long it takes until a batch can be stored.
-    async fn healed(&self) -> Duration {
+    /// How long it takes until the database lets somebody in, and from then on until a batch can be stored.
+    async fn healed(&self) -> (Duration, Duration) {
+        let back = self.database_is_back().await;
         let (began, token) = (Instant::now(), self.token());
         loop {
             let batch = format!("healed-{}", uuid::Uuid::new_v4().simple());
             if self.create(&token, &batch).await == 201 {
-                return began.elapsed();
+                return (back, began.elapsed());
             }
             assert!(began.elapsed() < 2 * GIVE_UP, "the service does not come to itself");
         }
@@ -203,28 +117,22 @@ impl Service {
     }
 }
 
-impl Drop for Service {
-    fn drop(&mut self) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        pid.map(|pid| kill_process(pid, Signal::TERM));
-        let _ = self.child.wait();
-    }
-}
-
-fn row(fault: &str, seen: &Seen, healed: Duration, kept: &str) -> String {
+fn row(fault: &str, seen: &Seen, (back, healed): (Duration, Duration), kept: &str) -> String {
     let statuses: Vec<String> = seen.statuses.iter().map(|(status, count)| format!("{count} x {status}")).collect();
     format!(
-        "| {fault:<38} | {:<40} | {:>6.2} | {:>6.2} | {kept} |",
+        "| {fault:<38} | {:<40} | {:>6.2} | {:>6.2} | {:>6.2} | {kept} |",
         statuses.join(", "),
         seen.slowest.as_secs_f64(),
+        back.as_secs_f64(),
         healed.as_secs_f64()
     )
 }
 
 /// Throws every fault at services of their own, and prints a table.
 pub(crate) async fn all() {
-    let directory = PathBuf::from(format!("/tmp/vat-classification-faults-{}", std::process::id()));
-    let mut table = vec!["| fault | answers (0: none) | slowest s | healed s | what is stored |".to_owned()];
+    let directory = own::directory();
+    let head = "| fault | answers (0: none) | slowest s | database back s | healed after that s | what is stored |";
+    let mut table = vec![head.to_owned()];
     let mut tell = |row: String| {
         println!("{row}");
         table.push(row);
@@ -247,22 +155,18 @@ pub(crate) async fn all() {
     let slowest = restarts.iter().map(|(_, took)| *took).max().unwrap_or_default();
     let whole = restarts.into_iter().fold(Seen::default(), |whole, (seen, _)| whole.and(seen));
     let kept = service.compare(&whole).await;
-    tell(row(&format!("service killed, {} times", KILLS.0), &whole, slowest, &kept));
+    tell(row(&format!("service killed, {} times", KILLS.0), &whole, (Duration::ZERO, slowest), &kept));
 
     let mut whole = Seen::default();
-    let mut slowest = Duration::ZERO;
+    let mut slowest = (Duration::ZERO, Duration::ZERO);
     for round in 0..KILLS.1 {
         let kill = async {
             tokio::time::sleep(Duration::from_secs(1)).await;
             service.signal_database(Signal::KILL);
-            let began = Instant::now();
-            while running_url(&service.directory).is_none() {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-            }
-            began.elapsed()
+            service.healed().await
         };
-        let (seen, _) = service.under_load(&format!("database{round}"), kill).await;
-        slowest = slowest.max(service.healed().await);
+        let (seen, (back, healed)) = service.under_load(&format!("database{round}"), kill).await;
+        slowest = (slowest.0.max(back), slowest.1.max(healed));
         whole = whole.and(seen);
     }
     let kept = service.compare(&whole).await;
@@ -272,15 +176,15 @@ pub(crate) async fn all() {
         service.signal_database(Signal::STOP);
         tokio::time::sleep(AWAY).await;
         service.signal_database(Signal::CONT);
+        service.healed().await
     };
-    let (seen, ()) = service.under_load("frozen", freeze).await;
-    let healed = service.healed().await;
+    let (seen, healed) = service.under_load("frozen", freeze).await;
     let kept = service.compare(&seen).await;
     tell(row(&format!("database frozen for {} s", AWAY.as_secs()), &seen, healed, &kept));
 
     for (name, left) in [("connections", 0), ("few", FEW_CONNECTIONS)] {
-        let (seen, taken) = service.under_load(name, take_connections(&service.database_url(), left)).await;
-        let healed = service.healed().await;
+        let take = async { (take_connections(&service.database_url(), left).await, service.healed().await) };
+        let (seen, (taken, healed)) = service.under_load(name, take).await;
         let kept = service.compare(&seen).await;
         tell(row(&format!("{taken} connections taken, {left} left"), &seen, healed, &kept));
     }
@@ -333,10 +237,11 @@ async fn full(directory: &Path) -> io::Result<String> {
         while began.elapsed() < FILLING {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
+        mount(&format!("remount,{}", ROOM.1))?;
+        io::Result::Ok(service.healed().await)
     };
-    let (seen, ()) = service.under_load("full", fill).await;
-    mount(&format!("remount,{}", ROOM.1))?;
-    let healed = service.healed().await;
+    let (seen, healed) = service.under_load("full", fill).await;
+    let healed = healed?;
     let kept = service.compare(&seen).await;
     drop(service);
     let _ = Command::new("umount").arg(directory).status();

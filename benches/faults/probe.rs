@@ -3,11 +3,11 @@
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use reqwest::Client;
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
 
 const BASE_PATH: &str = "/api/vat-classification/v1";
 /// Longer than any answer may take.
@@ -23,22 +23,28 @@ pub(crate) struct Service {
     pub(crate) client: Client,
     pub(crate) base: String,
     pub(crate) token: String,
+    /// Where health is answered by a thread of its own; the same as `base` where there is no such address.
+    operators: String,
     pid: u32,
 }
 
 /// What others saw during an attack.
 pub(crate) struct Seen {
     pub(crate) live: Duration,
+    /// That 99 of 100 answers of `/health/live` took at most.
+    pub(crate) live_p99: Duration,
+    /// As `live` and `live_p99`, at the address for operators.
+    pub(crate) apart: Duration,
+    pub(crate) apart_p99: Duration,
     pub(crate) other: Duration,
     pub(crate) peak_mib: u64,
 }
 
-/// Other clients, at work until stopped.
+/// Other clients, at work until stopped. They have a thread of their own, so that they measure the service and not how
+/// busy the attackers are.
 pub(crate) struct Probe {
     stop: Arc<AtomicBool>,
-    live: JoinHandle<Duration>,
-    other: JoinHandle<Duration>,
-    memory: JoinHandle<u64>,
+    clients: JoinHandle<Seen>,
 }
 
 impl Service {
@@ -47,8 +53,21 @@ impl Service {
         Service {
             client: Client::builder().timeout(GIVE_UP).build().expect("a client"),
             base: variable("BASE_URL"),
+            operators: variable("BASE_URL"),
             token: variable("TOKEN"),
             pid: variable("PID").parse().expect("a process id"),
+        }
+    }
+
+    /// A service that was started for this.
+    pub(crate) fn own(own: &crate::own::Service) -> Service {
+        let client = Client::builder().timeout(GIVE_UP).build().expect("a client");
+        Service {
+            client,
+            base: own.base.clone(),
+            operators: own.operators.clone(),
+            token: own.token(),
+            pid: own.child.id(),
         }
     }
 
@@ -99,43 +118,51 @@ impl Service {
 impl Probe {
     pub(crate) fn start(service: &Service) -> Probe {
         let stop = Arc::new(AtomicBool::new(false));
-        let ask = |path: String| {
-            let (service, stop) = (service.clone(), stop.clone());
-            tokio::spawn(async move {
-                let mut slowest = Duration::ZERO;
-                // Each question on a connection of its own, as new clients come.
-                let client = Client::builder().timeout(GIVE_UP).pool_max_idle_per_host(0).build().expect("a client");
-                while !stop.load(Ordering::Relaxed) {
-                    let began = Instant::now();
-                    let answer = client.get(format!("{}{path}", service.base)).bearer_auth(&service.token).send().await;
-                    let taken = if answer.is_ok() { began.elapsed() } else { GIVE_UP };
-                    slowest = slowest.max(taken);
-                    tokio::time::sleep(ROUND).await;
-                }
-                slowest
+        let (service, ended) = (service.clone(), stop.clone());
+        let clients = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let url = |base: &str, path: &str| format!("{base}{path}");
+                let live = ask(&service, url(&service.base, "/health/live"), &ended);
+                let apart = ask(&service, url(&service.operators, "/health/live"), &ended);
+                let other = ask(&service, url(&service.base, &service.path("/usage")), &ended);
+                let (live, apart, other, peak_mib) = tokio::join!(live, apart, other, weigh(&service, &ended));
+                let last = |times: &[Duration]| times.last().copied().unwrap_or_default();
+                let p99 = |times: &[Duration]| times.get(times.len() * 99 / 100).copied().unwrap_or_default();
+                let (live_p99, apart_p99) = (p99(&live), p99(&apart));
+                Seen { live: last(&live), live_p99, apart: last(&apart), apart_p99, other: last(&other), peak_mib }
             })
-        };
-        let (live, other) = (ask("/health/live".to_owned()), ask(service.path("/usage")));
-        let memory = tokio::spawn({
-            let (service, stop) = (service.clone(), stop.clone());
-            async move {
-                let mut peak = 0;
-                while !stop.load(Ordering::Relaxed) {
-                    peak = peak.max(service.resident_mib());
-                    tokio::time::sleep(ROUND / 4).await;
-                }
-                peak
-            }
         });
-        Probe { stop, live, other, memory }
+        Probe { stop, clients }
     }
 
     pub(crate) async fn stop(self) -> Seen {
         self.stop.store(true, Ordering::Relaxed);
-        Seen {
-            live: self.live.await.expect("a probe"),
-            other: self.other.await.expect("a probe"),
-            peak_mib: self.memory.await.expect("a probe"),
-        }
+        tokio::task::spawn_blocking(|| self.clients.join()).await.expect("a thread").expect("a probe")
     }
+}
+
+/// Asks one question again and again; how long each answer took, the slowest last.
+async fn ask(service: &Service, url: String, ended: &AtomicBool) -> Vec<Duration> {
+    let mut times = Vec::new();
+    // Each question on a connection of its own, as new clients come.
+    let client = Client::builder().timeout(GIVE_UP).pool_max_idle_per_host(0).build().expect("a client");
+    while !ended.load(Ordering::Relaxed) {
+        let began = Instant::now();
+        let answer = client.get(&url).bearer_auth(&service.token).send().await;
+        times.push(if answer.is_ok() { began.elapsed() } else { GIVE_UP });
+        tokio::time::sleep(ROUND).await;
+    }
+    times.sort_unstable();
+    times
+}
+
+/// The most memory that the service has.
+async fn weigh(service: &Service, ended: &AtomicBool) -> u64 {
+    let mut peak = 0;
+    while !ended.load(Ordering::Relaxed) {
+        peak = peak.max(service.resident_mib());
+        tokio::time::sleep(ROUND / 4).await;
+    }
+    peak
 }
