@@ -58,7 +58,7 @@ fn class(good: u64) -> ProductClass {
 
 fn opinion(variant: u64) -> Opinion {
     let scored = |at: u64| Scored { code: class(random(variant) % GOODS + at).code, confidence: 0.4 / (at + 1) as f32 };
-    Opinion::of(&Ranking { candidates: (0..4).map(scored).collect() })
+    Opinion::of(&Ranking { candidates: (0..4).map(scored).collect(), is_described: false })
 }
 
 fn lesson(variant: u64) -> Lesson {

@@ -167,7 +167,16 @@ fn rows(entry: &Entry, goods: &Goods, place: &Place) -> Vec<Row> {
         for &(code, share) in &entry.codes {
             let mut push = |name: String| {
                 let place = place.clone();
-                rows.push(Row { code, language, name, description: None, place, group, generated: true });
+                rows.push(Row {
+                    code,
+                    language,
+                    name,
+                    description: None,
+                    tags: Vec::new(),
+                    place,
+                    group,
+                    generated: true,
+                });
             };
             match entry.kind {
                 Kind::Label => {}
@@ -207,6 +216,7 @@ mod tests {
             language,
             name: name.to_owned(),
             description: None,
+            tags: Vec::new(),
             place: Place { file: "18.txt".to_owned(), line: 1 },
             group: 1,
             generated: false,

@@ -99,20 +99,21 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 fn print_counts(rows: &[Row], labels: &[Label]) {
     let digits = |digits| labels.iter().filter(|label| label.code.digits() == digits).count();
     println!("labels: {} chapters, {} headings, {} subheadings", digits(2), digits(4), digits(6));
-    let mut counts: BTreeMap<ClassCode, [usize; 4]> = BTreeMap::new();
+    let mut counts: BTreeMap<ClassCode, [usize; 5]> = BTreeMap::new();
     for row in rows {
         let count = counts.entry(row.code.prefix(2)).or_default();
         count[usize::from(row.language == Language::English)] += 1;
         count[2] += usize::from(row.generated);
         count[3] += usize::from(row.description.is_some());
+        count[4] += usize::from(!row.tags.is_empty());
     }
-    println!("chapter  German English generated described");
-    for (chapter, [german, english, generated, described]) in &counts {
-        println!("{chapter:<7} {german:>7} {english:>7} {generated:>9} {described:>9}");
+    println!("chapter  German English generated described  tagged");
+    for (chapter, [german, english, generated, described, tagged]) in &counts {
+        println!("{chapter:<7} {german:>7} {english:>7} {generated:>9} {described:>9} {tagged:>7}");
     }
     let all = |index: usize| counts.values().map(|count| count[index]).sum::<usize>();
     println!("brands and lines: {} rows", rows.iter().filter(|row| brands::is_of(row)).count());
-    println!("all     {:>7} {:>7} {:>9} {:>9}", all(0), all(1), all(2), all(3));
+    println!("all     {:>7} {:>7} {:>9} {:>9} {:>7}", all(0), all(1), all(2), all(3), all(4));
 }
 
 /// Every chapter, every heading under a chapter, every subheading under a heading, once, with both labels.
@@ -194,7 +195,7 @@ fn check_rows(corpus: &Corpus, labels: &[Label], allowed: &Allowed, findings: &m
 }
 
 fn whole(row: &Row) -> String {
-    format!("{} {}", row.name, row.description.as_deref().unwrap_or_default())
+    format!("{} {} {}", row.name, row.description.as_deref().unwrap_or_default(), row.tags.join(" "))
 }
 
 /// Whether the heading's digits stand in the text as a code would be written: alone, or before more digits or a dot.
@@ -259,6 +260,7 @@ mod tests {
             language,
             name: name.to_owned(),
             description: None,
+            tags: Vec::new(),
             place: Place { file: "61.txt".to_owned(), line: 1 },
             group: 1,
             generated: false,

@@ -5,6 +5,7 @@
 //! $colour = black | white | {$dark}       a slot: alternatives, for the whole file
 //! [610910 en]                             a section: every line is a row for this code and language
 //! Basic tee men :: Soft jersey shirt      ` :: ` parts name and description
+//! Basic tee men :: Soft ## Men > Tops | Sale   ` ## ` parts off the tags, which are shelves of shops
 //! [610910 en x60]                         60 distinct rows are generated from the lines, which are templates
 //! {Men's|Ladies'} T-shirt {$colour|}
 //! ```
@@ -25,6 +26,9 @@ use crate::brands;
 const MAX_GENERATED: usize = 1000;
 /// Templates are tried this many times for each row that is wanted, before we settle for fewer.
 const TRIES_PER_ROW: usize = 8;
+/// What parts a name from its description, and both from the tags.
+const DESCRIPTION_MARK: &str = " :: ";
+const TAGS_MARK: &str = " ## ";
 /// Deepest nesting of slots.
 const MAX_DEPTH: usize = 8;
 
@@ -39,6 +43,8 @@ pub(crate) struct Row {
     pub(crate) name: String,
     /// Description, when the row has one.
     pub(crate) description: Option<String>,
+    /// Tags, such as the shelves on which a shop has it.
+    pub(crate) tags: Vec<String>,
     /// Where it stands.
     pub(crate) place: Place,
     /// Hash of the line it comes from: rows of one template share it, and are held out together.
@@ -206,8 +212,10 @@ impl Reader {
             return Ok(());
         }
         let Some(section) = &mut self.section else { return Err("a row before a section".to_owned()) };
-        if line.matches(" :: ").count() > 1 {
-            return Err("two \" :: \" in one row".to_owned());
+        for mark in [DESCRIPTION_MARK, TAGS_MARK] {
+            if line.matches(mark).count() > 1 {
+                return Err(format!("two \"{mark}\" in one row"));
+            }
         }
         if section.generate.is_some() {
             section.templates.push((number, line.to_owned()));
@@ -320,13 +328,24 @@ impl Reader {
     }
 
     fn push(&mut self, code: ClassCode, language: Language, line: usize, text: &str, source: &str, generated: bool) {
-        let (name, description) = match text.split_once(" :: ") {
+        let (text, tags) = text.split_once(TAGS_MARK).unwrap_or((text, ""));
+        let tags = tags.split('|').map(str::trim).filter(|tag| !tag.is_empty()).map(str::to_owned).collect();
+        let (name, description) = match text.split_once(DESCRIPTION_MARK) {
             Some((name, description)) => (name, Some(description.trim().to_owned())),
             None => (text, None),
         };
         let place = Place { file: self.file.clone(), line };
         let group = Random(fnv(&format!("{code}{language:?}{source}"))).next();
-        self.rows.push(Row { code, language, name: name.trim().to_owned(), description, place, group, generated });
+        self.rows.push(Row {
+            code,
+            language,
+            name: name.trim().to_owned(),
+            description,
+            tags,
+            place,
+            group,
+            generated,
+        });
     }
 
     fn fault(&mut self, line: usize, what: String) {

@@ -23,6 +23,22 @@ fn sections_slots_and_templates_give_rows() {
 }
 
 #[test]
+fn a_row_has_a_name_and_may_have_a_description_and_tags() {
+    let reader =
+        parse("[610910 en]\nLuna\nLuna :: Cotton tee\nLuna :: Cotton tee ## Women > Tops | Sale\nTee ## Tops |\n");
+    assert_eq!(reader.faults, []);
+    let shown = |row: &Row| (row.name.clone(), row.description.clone().unwrap_or_default(), row.tags.join("+"));
+    let rows: Vec<_> = reader.rows.iter().map(shown).collect();
+    let expected = [
+        ("Luna", "", ""),
+        ("Luna", "Cotton tee", ""),
+        ("Luna", "Cotton tee", "Women > Tops+Sale"),
+        ("Tee", "", "Tops"),
+    ];
+    assert_eq!(rows, expected.map(|(name, text, tags)| (name.to_owned(), text.to_owned(), tags.to_owned())));
+}
+
+#[test]
 fn faults_name_their_line() {
     for (text, line, what) in [
         ("Hemd", 1, "before a section"),
@@ -30,6 +46,7 @@ fn faults_name_their_line() {
         ("[620910 de]\nx", 1, "another chapter"),
         ("[61091 de]", 1, "is written"),
         ("[610910 de]\na :: b :: c", 2, "two \" :: \""),
+        ("[610910 de]\na ## b ## c", 2, "two \" ## \""),
         ("[610910 de x2]\na {b", 2, "not closed"),
         ("[610910 de x2]\na {$none}", 2, "unknown slot"),
         ("$a = {$a}\n[610910 de x2]\n{$a}", 3, "nested"),

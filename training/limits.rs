@@ -64,7 +64,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let labels = read_labels(&options.labels)?;
     let bytes = fs::read(&options.model).with_context(|| options.model.display().to_string())?;
     let classifier = Classifier::from_bytes(bytes.clone())?;
-    let measuring = measuring(&labels);
+    let sources = sources(&labels);
     let mut shown: BTreeMap<(String, String), Vec<ShownListing>> = BTreeMap::new();
     for path in &options.pool {
         let (language, listings) = read_pool(path)?;
@@ -74,7 +74,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         });
         let labelled: Vec<_> = labelled.collect();
         let of_listing = |(key, listing, code): &((String, String), &Listing, Option<ClassCode>)| {
-            (key.clone(), describe(&classifier, &language, listing, *code, measuring.contains(&key.1)))
+            (key.clone(), describe(&classifier, &language, listing, *code, sources[&key.1]))
         };
         shown.extend(labelled.par_iter().map(of_listing).collect::<Vec<_>>());
     }
@@ -90,7 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     info.ranker.weights = adapt::applied(&of_corpus, &info.ranker.listings);
     adapt::write(&options.adapted, &info.ranker.listings)?;
     let judged: Vec<Judged> = shown.iter().map(|listing| listing.judged(&info.ranker.weights)).collect();
-    let heading = "# part, language, features of the text, candidates (logit/heading/right/second/third); see training/limits.rs\n";
+    let heading = "# part, source, language, features of the text, candidates (logit/heading/right/second/third); see training/limits.rs\n";
     let lines: String = std::iter::once(heading.to_owned()).chain(judged.iter().map(Judged::line)).collect();
     fs::write(&options.out, lines).with_context(|| options.out.display().to_string())?;
     // Numbers are read back as they were written, so that `fit` comes to the same limits.
@@ -99,10 +99,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     crate::fit::write(&options.model, &model::assemble(&info, &sections)?)?;
     for balance in &info.balances {
         println!(
-            "{} %: limits {:.3} (four digits), {:.3} (six); on other sources {:.1} % decided, {:.1} % of them wrong",
+            "{} %: limits {:.3} (four digits), {:.3} (six) by a name, {:.3} and {:.3} with a description; on other sources {:.1} % decided, {:.1} % of them wrong",
             balance.percent,
-            balance.limits.heading,
-            balance.limits.subheading,
+            balance.named.heading,
+            balance.named.subheading,
+            balance.described.heading,
+            balance.described.subheading,
             100.0 * balance.measured_decided,
             100.0 * balance.measured_wrong
         );
@@ -110,14 +112,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// The sources that measure: evenly spread over all in the order of their hashes.
-fn measuring(labels: &Labels) -> BTreeSet<String> {
+/// The number of each source in the order of their hashes, and whether it measures: those that do are spread evenly.
+fn sources(labels: &Labels) -> HashMap<String, (u32, bool)> {
     let sources: BTreeSet<&String> = labels.keys().map(|(_, source)| source).collect();
-    sources.into_iter().step_by(MEASURING_SHARE).cloned().collect()
+    let numbered = sources.into_iter().enumerate();
+    numbered.map(|(at, source)| (source.clone(), (at as u32, at % MEASURING_SHARE == 0))).collect()
 }
 
 /// A labelled listing as the ranker sees it.
 struct ShownListing {
+    source: u32,
     measures: bool,
     language: String,
     described: Described,
@@ -130,7 +134,7 @@ fn describe(
     language: &str,
     listing: &Listing,
     code: Option<ClassCode>,
-    measures: bool,
+    (source, measures): (u32, bool),
 ) -> Vec<ShownListing> {
     let has_more = !listing.description.is_empty() || !listing.category.is_empty();
     let title = Shown { description: false, category: false };
@@ -139,7 +143,7 @@ fn describe(
     let shown = shown.into_iter().flatten().map(|shown| {
         let described = classifier.describe(&listing.text(language, shown));
         let right = described.candidates.iter().map(|(candidate, _)| rightness(candidate, code)).collect();
-        ShownListing { measures, language: language.to_owned(), described, right }
+        ShownListing { source, measures, language: language.to_owned(), described, right }
     });
     shown.filter(|shown| !shown.described.candidates.is_empty()).collect()
 }
@@ -173,6 +177,7 @@ impl ShownListing {
         candidates.retain(|candidate| candidate.logit >= best - FAR_BEHIND || candidate.right != Right::No);
         Judged {
             measures: self.measures,
+            source: self.source,
             language: self.language.clone(),
             text: self.described.text.clone(),
             candidates,

@@ -65,6 +65,8 @@ pub struct Scored {
 pub struct Ranking {
     /// The classes, best first.
     pub candidates: Vec<Scored>,
+    /// Whether a description said something beside a name.
+    pub is_described: bool,
 }
 
 /// A class that is sure enough to be assigned.
@@ -135,7 +137,7 @@ impl Classifier {
     ///
     /// A chapter is no class that a product could have: it leaves the rate open nearly everywhere.
     pub fn decide(&self, ranking: &Ranking, precision: Precision) -> Option<Decision> {
-        let limits = self.info().limits_for(precision);
+        let limits = self.info().limits_for(precision, ranking.is_described);
         [(6, limits.subheading), (4, limits.heading)].into_iter().find_map(|(digits, limit)| {
             let best = *ranking.roll_up(digits).first()?;
             (best.confidence >= limit).then_some(Decision { code: best.code, confidence: best.confidence })

@@ -46,6 +46,8 @@ pub(crate) struct Query {
     pub(crate) last_unknown: bool,
     /// Index of the heading under which people wrote exactly this name; none when its languages say different ones.
     pub(crate) known_heading: Option<usize>,
+    /// Pieces of the text that are names with evidence which is spelt as the model knows it, in rising order.
+    speaking: Vec<u16>,
     /// Squared weight of unknown words, by field.
     unknown_squares: [f32; FIELDS],
     lookup: Vec<(u32, f32)>,
@@ -58,22 +60,20 @@ impl Query {
         self.extractor.extract(&model.lexicon(), text, &mut self.features);
         self.resolve(model);
         self.look_up(model);
-        self.languages = self.speaking_names(model, text);
+        self.languages = self.speaking_names(text);
         self.evidence.iter().any(|&evidence| evidence > 0)
     }
 
     /// How many names in other languages say something, each text once: a name in a language that nobody reads here, or the
     /// same name twice, makes nothing surer.
-    fn speaking_names(&self, model: &Model, text: &ProductText<'_>) -> usize {
+    fn speaking_names(&self, text: &ProductText<'_>) -> usize {
+        if self.speaking.len() <= 1 {
+            return self.speaking.len();
+        }
         let mut names: Vec<&str> = Vec::new();
         let mut piece = 0u16;
-        let dictionary = model.dictionary();
-        let is_known =
-            |feature: &Feature| !feature.vague && feature.kind != Kind::Mark && dictionary.get(feature.key).is_some();
-        features::pieces(text, |_, field, content| {
-            let mut found = self.known.iter().map(|known| &self.features[known.feature]);
-            let mut speaks = || found.any(|feature| feature.piece == piece && is_known(feature));
-            if field == Field::Name && !names.contains(&content) && speaks() {
+        features::pieces(text, |_, _, content| {
+            if self.speaking.contains(&piece) && !names.contains(&content) {
                 names.push(content);
             }
             piece = piece.saturating_add(1);
@@ -111,6 +111,7 @@ impl Query {
         self.known.clear();
         self.evidence = [0; FIELDS];
         self.last_unknown = false;
+        self.speaking.clear();
         self.unknown_squares = [0.0; FIELDS];
         let (dictionary, spellings) = (model.dictionary(), model.spellings());
         let (mut unknown, mut all) = ([0.0; FIELDS], [0.0; FIELDS]);
@@ -143,6 +144,9 @@ impl Query {
             let is_evidence = !feature.vague && !matches!(feature.kind, Kind::Mark);
             self.evidence[field] += usize::from(is_evidence);
             sure[field] += usize::from(is_evidence && is_sure);
+            if is_evidence && is_sure && feature.field == Field::Name && self.speaking.last() != Some(&feature.piece) {
+                self.speaking.push(feature.piece);
+            }
             let weight = weight * model.feature(id).rarity;
             self.known.push(Known { id, weight, field: feature.field, feature: index });
         }

@@ -22,7 +22,7 @@ pub(crate) fn ranking(model: &Model, scorer: &Scorer) -> Ranking {
         .filter_map(|(candidate, confidence)| Some(Scored { code: model.leaf_code(candidate.leaf)?, confidence }));
     let mut candidates: Vec<Scored> = scored.collect();
     candidates.sort_by(|a, b| b.confidence.total_cmp(&a.confidence).then(a.code.cmp(&b.code)));
-    Ranking { candidates }
+    Ranking { candidates, is_described: scorer.query.is_described() }
 }
 
 /// Probabilities of candidates by their dense features: a softmax over the logits of the ranker, made more or less

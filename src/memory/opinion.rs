@@ -87,7 +87,7 @@ mod tests {
             code: ClassCode::new(code).expect("a code"),
             confidence: *confidence,
         };
-        Opinion::of(&Ranking { candidates: of.iter().map(scored).collect() })
+        Opinion::of(&Ranking { candidates: of.iter().map(scored).collect(), is_described: false })
     }
 
     #[test]

@@ -77,7 +77,7 @@ fn a_word_against_a_class_lowers_it() {
 
 fn opinion(code: &str) -> Opinion {
     let code = ClassCode::new(code).expect("a code");
-    Opinion::of(&Ranking { candidates: vec![Scored { code, confidence: 0.8 }] })
+    Opinion::of(&Ranking { candidates: vec![Scored { code, confidence: 0.8 }], is_described: false })
 }
 
 #[test]

@@ -35,20 +35,18 @@ async fn engines_agree_on_random_criteria() {
     let products = catalogue::products(&mut random, PRODUCTS);
     fixture.create(ShopId::GLOBAL, &products).await;
     let (postgres, elastic) = (fixture.postgres(), fixture.elasticsearch().await);
-    for engine in [&postgres, &elastic] {
-        engine.rebuild(&|_, _| {}).await.expect("an index");
-    }
     let tried: Vec<(String, Criteria)> =
         (0..setting("SEARCH_CRITERIA", CRITERIA)).map(|_| catalogue::criteria(&mut random, &products)).collect();
     let expected: Vec<Vec<String>> = tried.par_iter().map(|(_, criteria)| expected(criteria, &products)).collect();
-    let mut found = 0;
-    for ((json, criteria), expected) in tried.iter().zip(expected) {
-        for engine in [&postgres, &elastic] {
+    // One after the other: changes go to one index, and the other is not known to be complete.
+    for engine in [&postgres, &elastic] {
+        engine.rebuild(&|_, _| {}).await.expect("an index");
+        for ((json, criteria), expected) in tried.iter().zip(&expected) {
             let all = fixture.all(engine, 0, criteria, 1_000).await;
-            assert_eq!(all, expected, "{json} by {}", name(engine));
+            assert_eq!(&all, expected, "{json} by {}", name(engine));
         }
-        found += usize::from(!expected.is_empty() && expected.len() < products.len());
     }
+    let found = expected.iter().filter(|found| !found.is_empty() && found.len() < products.len()).count();
     assert!(found * 4 > tried.len(), "only {found} of {} criteria told products apart", tried.len());
 }
 

@@ -211,7 +211,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         }
     }
     let info = classifier.info();
-    println!("model {}, {:?}, loaded in {loading:.1?}", info.version, info.limits_for(options.precision));
+    println!(
+        "model {}, {:?}, loaded in {loading:.1?}",
+        info.version,
+        [false, true].map(|described| info.limits_for(options.precision, described))
+    );
     println!(
         "per cent        texts | 2: t1    t3    t5 | 4: t1    t3    t5 | 6: t1    t3    t5 | 4: 95 % | 4+: made right | 6: made right | empty"
     );
@@ -298,7 +302,7 @@ pub(crate) fn held_out(directory: &Path, labels: &Path) -> Result<Vec<Case>> {
         language: sample.language_key().to_owned(),
         name: sample.name,
         description: sample.description.unwrap_or_default(),
-        tags: Vec::new(),
+        tags: sample.tags,
         code: sample.code,
         given: sample.code,
     };

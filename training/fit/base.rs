@@ -22,6 +22,9 @@ const MAX_POSTINGS: usize = 320;
 /// Least weight of a posting and least share in a profile; what has neither is not worth its bytes.
 const MIN_WEIGHT: f32 = 0.8;
 const MIN_SHARE: f32 = 10.0 / 255.0;
+/// Least weight of a posting that is left after rounding, where its share is not worth it either: with it the model of 713,000
+/// rows stays below 30 MB.
+const MIN_ROUNDED_WEIGHT: f32 = 0.9;
 /// Most rows of a class that are kept to compare with.
 const MAX_ROWS: usize = 8;
 /// Most bytes of a row's text that are kept to show.
@@ -218,6 +221,9 @@ fn postings(tree: &Tree, vocabulary: &Vocabulary, weights: &Weights, second: &Se
         for (node, weight, share) in list {
             let weight = if scale > 0.0 { (weight / scale).round().clamp(-127.0, 127.0) as i8 } else { 0 };
             let share = (share * 255.0).round().clamp(0.0, 255.0) as u8;
+            if f32::from(weight).abs() * scale < MIN_ROUNDED_WEIGHT && f32::from(share) < MIN_SHARE * 255.0 {
+                continue;
+            }
             postings.extend_from_slice(&node.to_le_bytes());
             postings.extend_from_slice(&[weight as u8, share]);
         }

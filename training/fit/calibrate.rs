@@ -226,16 +226,18 @@ pub(crate) fn choose_limits(classifier: &Classifier, held_out: &[&Sample], info:
     let limit = |digits: usize, goal: f32| {
         let answer = |(code, ranking): &(ClassCode, Ranking)| {
             let best = *ranking.roll_up(digits).first()?;
-            Some((best.confidence, best.code == code.prefix(digits)))
+            Some((best.confidence, best.code == code.prefix(digits), 1.0))
         };
         lowest_limit(goal, ranked.iter().filter_map(answer).collect())
     };
     let balance = |precision: Precision| {
         let goal = 1.0 - STRICTER * (1.0 - precision.share() as f32);
         let heading = limit(4, goal);
+        let limits = Limits { subheading: limit(6, goal).max(heading), heading };
         Balance {
             percent: precision.percent(),
-            limits: Limits { subheading: limit(6, goal).max(heading), heading },
+            named: limits,
+            described: limits,
             promised_wrong: 1.0 - precision.share(),
             ..Balance::default()
         }

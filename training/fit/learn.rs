@@ -274,3 +274,43 @@ impl Competition {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_finds_leaves_and_headings_of_codes() {
+        let tree = Tree::new(&[10110, 10190, 10210, 610910]);
+        let code = |digits: &str| ClassCode::new(digits).expect("digits");
+        assert_eq!(tree.headings, [101, 102, 6109]);
+        assert_eq!(tree.under(&code("01")), 0..3);
+        assert_eq!(tree.headings_of(&tree.under(&code("01"))), 0..2);
+        assert_eq!((tree.leaf(&code("010190")), tree.leaf(&code("0101"))), (Some(1), None));
+        assert!(tree.under(&code("62")).is_empty() && tree.headings_of(&(4..4)).is_empty());
+    }
+
+    #[test]
+    fn words_turn_to_their_leaf_and_rows_of_a_heading_leave_the_leaf_open() {
+        let tree = Tree::new(&[10110, 10190, 20110]);
+        // Features 0, 1, 2 name the leaves; 3 the first heading, in rows that leave its leaf open.
+        let vectors: Vec<Vec<(u32, f32)>> = (0..80u32).map(|row| vec![(row % 4, 1.0)]).collect();
+        let targets = (0..80usize).map(|row| if row % 4 == 3 { 0..2 } else { row % 4..row % 4 + 1 }).collect();
+        let rows = Rows { weights: vec![1.0; vectors.len()], vectors, targets };
+        let weights = learn(&tree, &rows, 4);
+        let score = |feature: usize, leaf: usize| {
+            let of = |node: usize| {
+                let found = weights.of(feature).find(|(at, ..)| usize::from(*at) == node);
+                found.map_or(0.0, |(_, weight, _)| weight)
+            };
+            of(leaf) + of(tree.heading_node(leaf))
+        };
+        for leaf in 0..3 {
+            let beside = (0..3).filter(|other| *other != leaf).map(|other| score(leaf, other)).fold(f32::MIN, f32::max);
+            assert!(score(leaf, leaf) > beside + 1.0, "{leaf}: {} {beside}", score(leaf, leaf));
+        }
+        assert!((score(3, 0) - score(3, 1)).abs() < 1e-3 && score(3, 0) > score(3, 2) + 1.0);
+        let again = learn(&tree, &rows, 4);
+        assert_eq!((weights.nodes, weights.learnt), (again.nodes, again.learnt));
+    }
+}

@@ -85,6 +85,7 @@ pub(crate) struct Sample {
     pub(crate) language: Language,
     pub(crate) name: String,
     pub(crate) description: Option<String>,
+    pub(crate) tags: Vec<String>,
     pub(crate) bucket: u64,
     pub(crate) group: u64,
     pub(crate) kind: SampleKind,
@@ -119,6 +120,11 @@ impl Sample {
         corpus::Random(corpus::fnv(&self.name)).next()
     }
 
+    /// Name, description and tags.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &String> {
+        std::iter::once(&self.name).chain(&self.description).chain(&self.tags)
+    }
+
     /// Language key of the text.
     pub(crate) fn language_key(&self) -> &'static str {
         language_key(self.language)
@@ -126,7 +132,9 @@ impl Sample {
 
     /// The sample as the service would see it.
     pub(crate) fn text(&self) -> ProductText<'_> {
-        product_text(self.language, &self.name, self.description.as_deref())
+        let mut text = product_text(self.language, &self.name, self.description.as_deref());
+        text.languages.iter_mut().for_each(|language| language.tags = &self.tags);
+        text
     }
 }
 
@@ -149,7 +157,7 @@ impl Prepared {
             language: sample.language,
             name: sample.name.clone(),
             description: sample.description.clone(),
-            tags: Vec::new(),
+            tags: sample.tags.clone(),
             other_name: None,
         }
     }
@@ -289,6 +297,7 @@ pub(crate) fn samples(rows: &[Row], labels: &[Label]) -> Vec<Sample> {
         language: row.language,
         name: row.name.clone(),
         description: row.description.clone(),
+        tags: row.tags.clone(),
         bucket: BUCKETS,
         group: row.group,
         kind: match row.generated {
@@ -307,6 +316,7 @@ pub(crate) fn samples(rows: &[Row], labels: &[Label]) -> Vec<Sample> {
                 language,
                 name,
                 description: None,
+                tags: Vec::new(),
                 bucket: BUCKETS,
                 group,
                 kind: SampleKind::Label,
@@ -332,6 +342,7 @@ fn checksum(corpus: &Corpus, labels: &[Label]) -> String {
     let mut digest = Sha256::new();
     for row in &corpus.rows {
         digest.update(format!("{}\t{:?}\t{}\t{:?}\n", row.code, row.language, row.name, row.description));
+        row.tags.iter().for_each(|tag| digest.update(format!("\t{tag}\n")));
     }
     for label in labels {
         digest.update(format!("{}\t{}\t{}\n", label.code, label.de, label.en));

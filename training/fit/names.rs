@@ -25,7 +25,8 @@ pub(crate) fn build(tree: &Tree, samples: &[&Sample], lexicon: &[u8]) -> Option<
         let heading = (headings.len() == 1).then_some(headings.start as u16);
         for key in keys {
             let name = names.entry(key).or_insert(Name { heading, is_written: false });
-            name.is_written |= matches!(sample.kind, SampleKind::Written | SampleKind::Label);
+            let is_alone = sample.description.is_none() && sample.tags.is_empty();
+            name.is_written |= is_alone && matches!(sample.kind, SampleKind::Written | SampleKind::Label);
             name.heading = name.heading.filter(|known| Some(*known) == heading);
         }
     }
@@ -46,7 +47,8 @@ pub(crate) fn build(tree: &Tree, samples: &[&Sample], lexicon: &[u8]) -> Option<
 struct Name {
     /// None when rows differ.
     heading: Option<u16>,
-    /// Whether somebody wrote it: templates and brands put words together that hardly anybody does.
+    /// Whether somebody wrote it and nothing beside it: templates and brands put words together that hardly anybody does, and
+    /// what is described may have a name that tells no good.
     is_written: bool,
 }
 
@@ -64,6 +66,7 @@ mod tests {
             language,
             name: name.to_owned(),
             description: None,
+            tags: Vec::new(),
             bucket: 1,
             group: 1,
             kind,

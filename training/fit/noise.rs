@@ -69,3 +69,46 @@ fn invented(random: &mut Random) -> String {
     }
     word
 }
+
+#[cfg(test)]
+mod tests {
+    use vat_classification::classify::words::Language;
+    use vat_classification::domain::ClassCode;
+
+    use super::super::SampleKind;
+    use super::*;
+
+    #[test]
+    fn untidy_rows_lose_words_and_gain_others_of_their_language_and_keep_what_is_beside_the_name() {
+        let sample = |language, name: &str| Sample {
+            code: ClassCode::new("610910").expect("digits"),
+            language,
+            name: name.to_owned(),
+            description: Some("soft jersey".to_owned()),
+            tags: vec!["Tops".to_owned()],
+            bucket: 1,
+            group: 1,
+            kind: SampleKind::Written,
+        };
+        let samples = [
+            sample(Language::English, "basic undershirt men"),
+            sample(Language::English, "kettle"),
+            sample(Language::German, "Wasserkocher"),
+        ];
+        let others: Vec<&Sample> = samples.iter().collect();
+        let rows = |seed| -> Vec<Prepared> {
+            let mut random = Random(seed);
+            (0..500).map(|_| untidy(&samples[0], &others, &mut random)).collect()
+        };
+        let names = |rows: &[Prepared]| rows.iter().map(|row| row.name.clone()).collect::<Vec<_>>();
+        let untidied = rows(1);
+        let with = |word: &str| untidied.iter().filter(|row| row.name.split(' ').any(|one| one == word)).count();
+        // The longest word is nearly always another one, the others are missing in half of the rows.
+        assert!((20..160).contains(&with("undershirt")), "{}", with("undershirt"));
+        assert!((180..330).contains(&with("basic")) && with("kettle") > 20, "{} {}", with("basic"), with("kettle"));
+        assert_eq!(with("Wasserkocher"), 0);
+        assert!(untidied.iter().all(|row| row.description.as_deref() == Some("soft jersey") && row.tags == ["Tops"]));
+        assert_eq!(names(&untidied), names(&rows(1)));
+        assert_ne!(names(&untidied), names(&rows(2)));
+    }
+}

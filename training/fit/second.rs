@@ -122,3 +122,43 @@ fn gradient(second: &Second, rows: &Rows, target: &Range<usize>, row: usize, sco
     }
     gradients
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Four headings with a leaf each, and rows whose feature of the same number names them; feature 4 is everywhere.
+    fn rows(tree: &Tree) -> Rows {
+        let vectors = (0..40u32).map(|row| vec![(row % 4, 0.8), (4, 0.6)]).collect::<Vec<_>>();
+        let targets = (0..40usize).map(|row| row % 4..row % 4 + 1).collect();
+        assert_eq!(tree.headings.len(), 4);
+        Rows { weights: vec![1.0; vectors.len()], vectors, targets }
+    }
+
+    #[test]
+    fn a_word_speaks_for_its_heading_alone_and_one_that_is_everywhere_for_none() {
+        let tree = Tree::new(&[10110, 20110, 30110, 40110]);
+        let second = learn(&tree, &rows(&tree), 5);
+        for feature in 0..4 {
+            let heard: Vec<(u16, f32)> = second.of(feature).collect();
+            assert!(
+                matches!(heard[..], [(heading, weight)] if usize::from(heading) == feature && weight > 1.0),
+                "{heard:?}"
+            );
+        }
+        assert_eq!(second.of(4).count(), 0);
+        assert_eq!(second.of(5).count(), 0);
+        let again = learn(&tree, &rows(&tree), 5);
+        assert_eq!((second.weights, second.headings), (again.weights, again.headings));
+    }
+
+    #[test]
+    fn a_row_whose_heading_is_open_speaks_for_none_within_it() {
+        let vectors = vec![vec![(0, 1.0)], vec![(1, 1.0)], vec![(2, 1.0)]];
+        let rows = Rows { vectors, targets: vec![0..2, 0..1, 2..3], weights: vec![1.0; 3] };
+        let second = Second::zeros(&[0..2, 0..1, 2..3], &rows, 3);
+        let gradient = gradient(&second, &rows, &(0..2), 0, &mut [0.0; 3]);
+        let slopes: Vec<f32> = gradient.iter().map(|(_, slope)| *slope).collect();
+        assert!(slopes.len() == 2 && slopes[0] == slopes[1] && slopes[0] < 0.0, "{slopes:?}");
+    }
+}

@@ -127,7 +127,7 @@ impl<'s> Shelves<'s> {
 
     /// Puts beside a row what shops put there, sometimes.
     pub(crate) fn furnish(&self, row: &mut Prepared, random: &mut Random) {
-        if random.unit() < WITH_SHELVES {
+        if random.unit() < WITH_SHELVES && row.tags.is_empty() {
             let count = 1 + random.next() % MAX_SHELVES;
             row.tags = (0..count).filter_map(|_| self.shelf(row, random)).collect();
         }
@@ -205,6 +205,7 @@ mod tests {
             language: Language::English,
             name: name.to_owned(),
             description: None,
+            tags: Vec::new(),
             bucket: 1,
             group: 1,
             kind: SampleKind::Written,

@@ -72,6 +72,7 @@ mod tests {
             language: Language::English,
             name: name.to_owned(),
             description: None,
+            tags: Vec::new(),
             bucket: 0,
             group: line,
             kind,

@@ -59,7 +59,7 @@ pub(crate) fn words(samples: &[&Sample], vague: &[String]) -> Words {
     let mut seen = HashSet::new();
     for sample in samples {
         seen.clear();
-        for text in [Some(&sample.name), sample.description.as_ref()].into_iter().flatten() {
+        for text in sample.pieces() {
             seen.extend(extractor.content_words(text).map(str::to_owned));
         }
         for word in seen.drain() {

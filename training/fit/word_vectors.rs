@@ -91,7 +91,7 @@ fn counts<'w>(tree: &Tree, samples: &[&Sample], words: &'w Words) -> HashMap<&'w
             continue;
         }
         let weight = of_code.get(&(sample.code, sample.language)).map_or(1.0, |count| (8.0 / count).sqrt().min(1.5));
-        for text in [Some(&sample.name), sample.description.as_ref()].into_iter().flatten() {
+        for text in sample.pieces() {
             for word in extractor.content_words(text) {
                 let Some((word, _)) = words.get_key_value(word).filter(|(_, info)| !info.vague) else { continue };
                 let seen = counts.entry(word).or_default();

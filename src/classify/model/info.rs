@@ -33,10 +33,10 @@ pub struct ModelInfo {
 }
 
 impl ModelInfo {
-    /// Confidence from which a class is decided on for that precision.
-    pub fn limits_for(&self, precision: Precision) -> Limits {
+    /// Confidence from which a class is decided on for that precision, where a description says something beside the name or not.
+    pub fn limits_for(&self, precision: Precision, is_described: bool) -> Limits {
         let balance = self.balances.iter().find(|balance| balance.percent == precision.percent());
-        balance.map_or_else(Limits::default, |balance| balance.limits)
+        balance.map_or_else(Limits::default, |balance| if is_described { balance.described } else { balance.named })
     }
 }
 
@@ -45,8 +45,10 @@ impl ModelInfo {
 pub struct Balance {
     /// The [`Precision`] in per cent.
     pub percent: i16,
-    /// Confidence from which a class of that depth is decided on.
-    pub limits: Limits,
+    /// Confidence from which a class of that depth is decided on where no description says anything beside a name.
+    pub named: Limits,
+    /// The same where one does: shops write of other goods there, and the surest wrong answers come from it.
+    pub described: Limits,
     /// Share of wrong decisions that is promised on texts as shops write them, 0 to 1.
     pub promised_wrong: f64,
     /// Share of wrong decisions on listings of sources that had no part in setting the limits, 0 to 1; 0 without listings.
