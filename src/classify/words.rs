@@ -105,9 +105,9 @@ pub fn is_part_of_name(word: &str) -> bool {
 }
 
 /// Whether a folded word says in what a good comes or that there are several things, so that alone it names none (`gift
-/// box`); beside a good it tells another one (`soap box`, `repair kit`).
+/// box`, `Karton 24 Stück`); beside a good it tells another one (`soap box`, `repair kit`).
 pub fn is_container(word: &str) -> bool {
-    matches!(word, "box" | "boxes" | "kit" | "kits")
+    matches!(word, "box" | "boxes" | "kit" | "kits" | "karton" | "kartons" | "carton" | "cartons")
 }
 
 /// Whether a folded word says that something is given: what that is, its name does not settle (`gift box`, `gift bag`).
