@@ -27,8 +27,8 @@ const MAX_GENERATED: usize = 1000;
 /// Templates are tried this many times for each row that is wanted, before we settle for fewer.
 const TRIES_PER_ROW: usize = 8;
 /// What parts a name from its description, and both from the tags.
-const DESCRIPTION_MARK: &str = " :: ";
-const TAGS_MARK: &str = " ## ";
+pub(crate) const DESCRIPTION_MARK: &str = " :: ";
+pub(crate) const TAGS_MARK: &str = " ## ";
 /// Deepest nesting of slots.
 const MAX_DEPTH: usize = 8;
 

@@ -15,6 +15,8 @@ use sqlx::postgres::PgPoolOptions;
 use vat_classification::domain::{ClassCode, ProductClass};
 use vat_classification::embedded_postgres::EmbeddedPostgres;
 
+use crate::corpus::{DESCRIPTION_MARK, TAGS_MARK};
+
 /// Words of a description that are kept: what follows says little about what the good is.
 const MAX_DESCRIPTION_WORDS: usize = 60;
 /// Digits to which classes are cut: those below are national.
@@ -103,10 +105,11 @@ fn add(sections: &mut Sections, class: &str, languages: &BTreeMap<String, Texts>
     }
 }
 
-/// A row in the form of the corpus: one line, name and description parted by ` :: `.
+/// A row in the form of the corpus: one line, name and description parted by their mark, and no mark within them.
 fn row(texts: &Texts) -> Option<String> {
     let words = |text: &str, most: usize| {
-        let words: Vec<&str> = text.split_whitespace().filter(|word| *word != "::").take(most).collect();
+        let is_mark = |word: &&str| [DESCRIPTION_MARK, TAGS_MARK].iter().any(|mark| mark.trim() == *word);
+        let words: Vec<&str> = text.split_whitespace().filter(|word| !is_mark(word)).take(most).collect();
         words.join(" ")
     };
     let name = words(texts.product_name.as_deref()?, usize::MAX);
@@ -116,7 +119,11 @@ fn row(texts: &Texts) -> Option<String> {
     }
     // A blank in front keeps a name that begins with one of the marks of the corpus a row.
     let blank = if name.starts_with(['#', '[', '$']) { " " } else { "" };
-    Some(if description.is_empty() { format!("{blank}{name}") } else { format!("{blank}{name} :: {description}") })
+    Some(if description.is_empty() {
+        format!("{blank}{name}")
+    } else {
+        format!("{blank}{name}{DESCRIPTION_MARK}{description}")
+    })
 }
 
 fn write(path: &Path, sections: &Sections) -> Result<()> {
@@ -143,7 +150,7 @@ mod tests {
             product_description: Some(description.to_owned()),
         };
         let languages = BTreeMap::from([
-            ("de-AT".to_owned(), texts("# 1\nHemd", "weich :: fein")),
+            ("de-AT".to_owned(), texts("# 1\nHemd ## neu", "weich :: fein ## gut")),
             ("en".to_owned(), texts("[Shirt]", "")),
             ("fr".to_owned(), texts("Chemise", "")),
             ("de".to_owned(), Texts::default()),
@@ -162,6 +169,7 @@ mod tests {
             .map(|row| (row.code.to_string(), row.name.as_str(), row.description.as_deref()))
             .collect();
         let code = || "610910".to_owned();
-        assert_eq!(rows, [(code(), "# 1 Hemd", Some("weich fein")), (code(), "[Shirt]", None)]);
+        assert!(corpus.rows.iter().all(|row| row.tags.is_empty()));
+        assert_eq!(rows, [(code(), "# 1 Hemd neu", Some("weich fein gut")), (code(), "[Shirt]", None)]);
     }
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use reqwest::Client;
 use serde_json::{Value, json};
 
-const BASE_PATH: &str = "/api/vat-classification/v1";
+use crate::own::{self, BASE_PATH};
+
 /// Longer than any answer may take.
 const GIVE_UP: Duration = Duration::from_secs(60);
 /// Between two questions of a probe.
@@ -60,7 +61,7 @@ impl Service {
     }
 
     /// A service that was started for this.
-    pub(crate) fn own(own: &crate::own::Service) -> Service {
+    pub(crate) fn own(own: &own::Service) -> Service {
         let client = Client::builder().timeout(GIVE_UP).build().expect("a client");
         Service {
             client,

@@ -63,8 +63,8 @@ pub(crate) fn measure(classifier: &Classifier, corpus: &Path, labels: &Path) -> 
         let mut hashed: Vec<&&Sample> = rows.iter().collect();
         hashed.sort_by_key(|sample| sample.text_hash());
         for sample in hashed {
-            let without = Prepared { description: None, tags: Vec::new(), ..Prepared::plain(sample) };
-            let mut with = Prepared { description: None, tags: Vec::new(), ..Prepared::plain(sample) };
+            let named = || Prepared { description: None, tags: Vec::new(), ..Prepared::plain(sample) };
+            let (without, mut with) = (named(), named());
             if pairs.len() < MAX_ROWS && (add.1)(&shelves, sample, &mut with, &mut random) {
                 pairs.push((without, with));
             }
