@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
+use vat_classification::classify::Classifier;
 use vat_classification::classify::model::{self, FORMAT_VERSION, ModelInfo};
 use vat_classification::classify::voices::{DIMENSIONS, SECOND_STEP};
-use vat_classification::classify::{Classifier, ProductText};
 
 use super::learn::{self, Node, Rows, Tree, Weights};
 use super::names;
@@ -14,17 +14,15 @@ use super::second::{self, Second};
 use super::third;
 use super::vocabulary::{self, Vocabulary};
 use super::word_vectors::WordVectors;
-use super::{Sample, SampleKind};
+use super::{Sample, SampleKind, product_text};
 use crate::corpus::Corpus;
 
 /// Most postings of a feature: those of the heaviest weights.
 const MAX_POSTINGS: usize = 320;
-/// Least weight of a posting and least share in a profile; what has neither is not worth its bytes.
-const MIN_WEIGHT: f32 = 0.8;
+/// Least weight of a posting and least share in a profile; what has neither is not worth its bytes. With 0.8 a model of
+/// 713,000 rows has 30.8 MB.
+const MIN_WEIGHT: f32 = 0.9;
 const MIN_SHARE: f32 = 10.0 / 255.0;
-/// Least weight of a posting that is left after rounding, where its share is not worth it either: with it the model of 713,000
-/// rows stays below 30 MB.
-const MIN_ROUNDED_WEIGHT: f32 = 0.9;
 /// Most rows of a class that are kept to compare with.
 const MAX_ROWS: usize = 8;
 /// Most bytes of a row's text that are kept to show.
@@ -153,9 +151,7 @@ fn spread<'s>(rows: &[&'s Sample]) -> Vec<&'s Sample> {
 
 /// Features of a row's name, weights scaled so that the length of the row is 255.
 fn packed(skeleton: &Classifier, sample: &Sample) -> Option<Vec<u32>> {
-    let mut text: ProductText<'_> = sample.text();
-    text.languages.iter_mut().for_each(|language| language.description = None);
-    let vector = skeleton.vector(&text);
+    let vector = skeleton.vector(&product_text(sample.language, &sample.name, None, &[]));
     let pack = |&(id, weight): &(u32, f32)| ((weight * 255.0).round().clamp(1.0, 255.0) as u32) << ID_BITS | id;
     (!vector.is_empty()).then(|| vector.iter().map(pack).collect())
 }
@@ -221,9 +217,6 @@ fn postings(tree: &Tree, vocabulary: &Vocabulary, weights: &Weights, second: &Se
         for (node, weight, share) in list {
             let weight = if scale > 0.0 { (weight / scale).round().clamp(-127.0, 127.0) as i8 } else { 0 };
             let share = (share * 255.0).round().clamp(0.0, 255.0) as u8;
-            if f32::from(weight).abs() * scale < MIN_ROUNDED_WEIGHT && f32::from(share) < MIN_SHARE * 255.0 {
-                continue;
-            }
             postings.extend_from_slice(&node.to_le_bytes());
             postings.extend_from_slice(&[weight as u8, share]);
         }

@@ -172,7 +172,7 @@ pub(crate) fn fit(classifier: &Classifier, held_out: &[&Sample], vague: &[String
     let of_row = |row: &Prepared| case(classifier, &row.text(), Some(row.code), &info.ranker.weights);
     let mut cases: Vec<Case> = rows.par_iter().filter_map(of_row).collect();
     let languages = [Language::German, Language::English];
-    let phrases = vague.iter().flat_map(|phrase| languages.map(|language| product_text(language, phrase, None)));
+    let phrases = vague.iter().flat_map(|phrase| languages.map(|language| product_text(language, phrase, None, &[])));
     cases.extend(phrases.filter_map(|text| case(classifier, &text, None, &info.ranker.weights)));
     let Some(width) = cases.first().map(|case| case.text.len()) else { return Ok(()) };
     let mut none = vec![0.0; width];

@@ -132,9 +132,7 @@ impl Sample {
 
     /// The sample as the service would see it.
     pub(crate) fn text(&self) -> ProductText<'_> {
-        let mut text = product_text(self.language, &self.name, self.description.as_deref());
-        text.languages.iter_mut().for_each(|language| language.tags = &self.tags);
-        text
+        product_text(self.language, &self.name, self.description.as_deref(), &self.tags)
     }
 }
 
@@ -164,10 +162,9 @@ impl Prepared {
 
     /// The text as the service would see it.
     pub(crate) fn text(&self) -> ProductText<'_> {
-        let mut text = product_text(self.language, &self.name, self.description.as_deref());
-        text.languages.iter_mut().for_each(|language| language.tags = &self.tags);
+        let mut text = product_text(self.language, &self.name, self.description.as_deref(), &self.tags);
         let other = other(self.language);
-        text.languages.extend(self.other_name.iter().flat_map(|name| product_text(other, name, None).languages));
+        text.languages.extend(self.other_name.iter().flat_map(|name| product_text(other, name, None, &[]).languages));
         text
     }
 }
@@ -195,9 +192,14 @@ pub(crate) fn prepared(samples: &[&Sample], most: usize) -> Vec<Prepared> {
 }
 
 /// A product text of one language.
-pub(crate) fn product_text<'a>(language: Language, name: &'a str, description: Option<&'a str>) -> ProductText<'a> {
+pub(crate) fn product_text<'a>(
+    language: Language,
+    name: &'a str,
+    description: Option<&'a str>,
+    tags: &'a [String],
+) -> ProductText<'a> {
     let language = language_key(language);
-    ProductText { languages: vec![LanguageText { language, name: Some(name), description, tags: &[] }] }
+    ProductText { languages: vec![LanguageText { language, name: Some(name), description, tags }] }
 }
 
 /// The other language of the two.

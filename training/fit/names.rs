@@ -92,7 +92,7 @@ mod tests {
         assert!(names.is_sorted());
         let mut extractor = Extractor::default();
         let mut heading = |language, name: &str| {
-            let text = super::super::product_text(language, name, None);
+            let text = super::super::product_text(language, name, None, &[]);
             extractor.extract(&Lexicon::new(Table::EMPTY), &text, &mut Vec::new());
             let half = extractor.name_keys().first().map(|key| (key >> 32) as u32);
             names.iter().find(|name| Some(name.0) == half).map(|name| name.1)
