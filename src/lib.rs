@@ -4,6 +4,7 @@
 
 pub mod app;
 pub mod classify;
+pub mod computing;
 pub mod console;
 pub mod decision;
 pub mod demo;

@@ -5,23 +5,27 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Which rooms a room may import from, besides itself; ARCHITECTURE.md draws the same.
-const MAY_IMPORT: [(&str, &str); 18] = [
+const MAY_IMPORT: [(&str, &str); 19] = [
+    ("computing", ""),
     ("domain", ""),
     ("embedded_postgres", ""),
     ("demo", ""),
     ("console", ""),
     ("files", "domain"),
     ("exchange", "files store domain"),
-    ("pictures", "domain"),
+    ("pictures", "computing domain"),
     ("webhooks", "domain"),
     ("reference", "domain"),
     ("classify", "domain"),
     ("memory", "classify domain"),
-    ("store", "domain"),
+    ("store", "computing domain"),
     ("search", "store domain"),
     ("decision", "memory classify reference domain"),
     ("jobs", "decision memory search store pictures webhooks classify reference domain"),
-    ("http", "exchange files decision memory search store pictures webhooks classify reference domain console"),
+    (
+        "http",
+        "computing exchange files decision memory search store pictures webhooks classify reference domain console",
+    ),
     (
         "app",
         "http jobs exchange files decision memory search store pictures webhooks classify reference domain demo embedded_postgres",

@@ -214,7 +214,7 @@ pub(super) async fn act(
     JsonBody(body): JsonBody,
 ) -> Result<Json<ActionAnswer>, ApiError> {
     let action = action_named("assignmentAction", params.required("assignmentAction")?)?;
-    let body: ActionBody = typed(body)?;
+    let body: ActionBody = typed(body).await?;
     let (comment, wrong_comment) = comment(body.comment);
     // A comment that is wrong is so for all products.
     let skips = skips(body.on_conflict.as_deref())? && wrong_comment.is_none();
@@ -320,7 +320,7 @@ pub(super) async fn requeue(
     caller: Caller,
     JsonBody(body): JsonBody,
 ) -> Result<Json<RequeueAnswer>, ApiError> {
-    let body: RequeueBody = typed(body)?;
+    let body: RequeueBody = typed(body).await?;
     let named = named_products(body.products.into_iter().map(|item| (item.product_id, item.shop_id)))?;
     let queued = state.store.requeue(&caller, &named).await?;
     state.products_changed();

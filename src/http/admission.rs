@@ -21,6 +21,7 @@ use axum::response::{IntoResponse, Response};
 use clap::Args;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::computing;
 use crate::domain::access::TokenHash;
 use crate::http::error::ApiError;
 use crate::http::guarded::guarded;
@@ -355,7 +356,7 @@ impl Work {
             let _turn = turn;
             compute()
         };
-        tokio::task::spawn_blocking(compute).await.map_err(|error| closed(&error))
+        computing::spawn(compute).await.map_err(|error| closed(&error))
     }
 }
 

@@ -19,6 +19,7 @@ use crate::http::assignment_answers::{
     AssignmentAnswer, AssignmentFields, ListedAssignment, RateOfCountries, ReviewedProductAnswer,
 };
 use crate::http::assignment_filter::{FilterParameters, SentFilter};
+use crate::http::body::aside;
 use crate::http::candidates::{CandidateList, candidate_list};
 use crate::http::described::errors::{ASSIGNMENT, Errors, SEARCH, TAXONOMY, WRONG_FILTER};
 use crate::http::described::kinds::{EmbedList, OrderName, PageSize, StatusList};
@@ -123,7 +124,8 @@ pub(super) async fn list(
     tab.charge(weight).await?;
     let items = listed(&state, &caller, &tab, taxonomy, page.items, &embeds).await?;
     let page = crate::store::pages::Page { items, more_after, more_before };
-    Ok(links::counted_page(&state.links, &path, query.as_deref().unwrap_or_default(), page, ends, total))
+    let (own, query) = (state.links.clone(), query.unwrap_or_default());
+    aside(weight, move || links::counted_page(&own, &path, &query, page, ends, total)).await
 }
 
 /// What an answer embeds.

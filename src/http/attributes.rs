@@ -131,7 +131,7 @@ pub(super) async fn declare(
     caller: Caller,
     JsonBody(body): JsonBody,
 ) -> Result<(StatusCode, Json<MerchantProductAttribute>), ApiError> {
-    let sent: MerchantProductAttribute = typed(body)?;
+    let sent: MerchantProductAttribute = typed(body).await?;
     let input = DeclarationInput {
         field_name: sent.field_name,
         display_name: sent.display_name,
@@ -177,7 +177,7 @@ pub(super) async fn change(
     Path(field_name): Path<String>,
     PatchBody(body): PatchBody,
 ) -> Result<Json<MerchantProductAttribute>, ApiError> {
-    let body = body.into_value();
+    let body = body.into_value().await?;
     if !body.is_object() {
         return Err(ApiError::malformed("a patch is an object"));
     }

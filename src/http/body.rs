@@ -17,6 +17,7 @@ use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::computing;
 use crate::domain::Fault;
 use crate::domain::validation::first_null;
 use crate::http::admission::Tab;
@@ -31,8 +32,6 @@ pub(super) const BODY_MIB: usize = 2;
 pub(super) const PRODUCT_MIB: usize = 8;
 /// Most MiB of a body of many products.
 pub(super) const PRODUCTS_MIB: usize = 32;
-/// Bytes of a body from which its parsing leaves the threads that serve connections.
-const LARGE_BODY_BYTES: usize = 256 << 10;
 /// Most values of a body of [`PRODUCTS_MIB`], counted as [`scan`] does; smaller ones may have as much less.
 const MAX_VALUES: usize = 2_000_000;
 /// Memory that one value takes beside its text, about.
@@ -91,8 +90,14 @@ async fn read(request: Request, types: &[&str], mib: usize) -> Result<Document, 
         }
         tab.enter().await?;
     }
-    let most = MAX_VALUES / PRODUCTS_MIB * mib;
-    let (document, values) = aside(bytes.len(), || parse(bytes, most))?;
+    let (most, size) = (MAX_VALUES / PRODUCTS_MIB * mib, bytes.len());
+    // What the body was promised is held until it is parsed, whether or not anybody waits for that.
+    let held = tab.clone();
+    let parse = move || {
+        let _held = held;
+        parse(bytes, most)
+    };
+    let (document, values) = aside(size, parse).await??;
     if let Some(tab) = &tab {
         tab.charge(values * VALUE_BYTES).await?;
     }
@@ -134,12 +139,11 @@ pub(super) fn broken_off(error: axum::Error) -> ApiError {
 }
 
 /// Computes over this many bytes without keeping connections from being served.
-///
-/// Where there is one thread only, as in most tests, there is no other that could serve them.
-pub(super) fn aside<T>(bytes: usize, compute: impl FnOnce() -> T) -> T {
-    use tokio::runtime::{Handle, RuntimeFlavor};
-    let threads = Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::MultiThread);
-    if threads && bytes > LARGE_BODY_BYTES { tokio::task::block_in_place(compute) } else { compute() }
+pub(super) async fn aside<T: Send + 'static>(
+    bytes: usize,
+    compute: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ApiError> {
+    computing::beside(bytes, compute).await.map_err(|error| ApiError::Internal(format!("computing: {error}")))
 }
 
 /// Looks at a JSON text; with how many values it has.
@@ -164,7 +168,7 @@ impl Document {
     pub(super) fn entries(&self) -> Option<Vec<(String, Part<'_>)>> {
         let mut parser = serde_json::Deserializer::from_str(&self.text);
         let has_null = self.first_null.is_some();
-        let entries = aside(self.text.len(), || parser.deserialize_map(Entries)).ok()?;
+        let entries = parser.deserialize_map(Entries).ok()?;
         Some(entries.into_iter().map(|(key, text)| (key, Part { text: text.get(), has_null })).collect())
     }
 
@@ -179,9 +183,14 @@ impl Document {
     }
 
     /// A general value, for merge patches.
-    pub(super) fn into_value(self) -> Value {
+    pub(super) fn value(&self) -> Value {
         // The text was found acceptable when it was read.
-        aside(self.text.len(), || serde_json::from_str(&self.text)).unwrap_or_default()
+        serde_json::from_str(&self.text).unwrap_or_default()
+    }
+
+    /// The same for one that may be large.
+    pub(super) async fn into_value(self) -> Result<Value, ApiError> {
+        aside(self.length(), move || self.value()).await
     }
 }
 
@@ -299,8 +308,9 @@ fn join(place: &str, path: &str) -> String {
 ///
 /// # Errors
 /// [`ApiError::BadRequest`] with the place.
-pub(super) fn typed<T: DeserializeOwned>(document: Document) -> Result<T, ApiError> {
-    aside(document.text.len(), || shape_part(document.whole(), "")).map_err(|fault| bad(vec![fault]))
+pub(super) async fn typed<T: DeserializeOwned + Send + 'static>(document: Document) -> Result<T, ApiError> {
+    let shaped = aside(document.length(), move || shape_part(document.whole(), "")).await?;
+    shaped.map_err(|fault| bad(vec![fault]))
 }
 
 /// A 400 that names these faults.

@@ -171,7 +171,7 @@ pub(super) async fn act(
     Path(name): Path<String>,
     JsonBody(body): JsonBody,
 ) -> Result<(StatusCode, Json<ActionProgressAnswer>), ApiError> {
-    let body: BulkActionBody = typed(body)?;
+    let body: BulkActionBody = typed(body).await?;
     let action = action_named("action", &body.action)?;
     let (comment, wrong_comment) = comment(body.comment);
     if body.expected_count.is_some_and(|count| count < 0) {

@@ -137,7 +137,7 @@ pub(super) async fn classify(
     tab: Tab,
     JsonBody(body): JsonBody<MAX_BODY_MIB>,
 ) -> Result<Json<ClassificationAnswer>, ApiError> {
-    let body: ClassificationBody = typed(body)?;
+    let body: ClassificationBody = typed(body).await?;
     if !(1..=MAX_ITEMS).contains(&body.items.len()) {
         return Err(ApiError::malformed_at("items", format!("are from 1 to {MAX_ITEMS}")));
     }

@@ -68,7 +68,7 @@ async fn begin(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     from_script(&headers)?;
-    let sent: SignIn = typed(body)?;
+    let sent: SignIn = typed(body).await?;
     let signed_in = bearer(&state, sent.token.trim()).await?;
     Ok((cookie(&state, sent.token.trim()), Json(signed_in)).into_response())
 }

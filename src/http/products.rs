@@ -17,7 +17,7 @@ use crate::domain::ShopId;
 pub(super) use crate::domain::changes::instant;
 use crate::domain::forms::{ProductIdForm, VersionNumber};
 use crate::domain::product::Product;
-use crate::http::body::{JsonBody, PRODUCT_MIB, PRODUCTS_MIB, PatchBody, aside, bad};
+use crate::http::body::{Document, JsonBody, PRODUCT_MIB, PRODUCTS_MIB, PatchBody, aside, bad};
 use crate::http::described::errors::{BODY, EDIT, EXISTING, Errors, PRODUCT, QUOTA, STALE, WRONG};
 use crate::http::described::kinds::{ApplicationList, ConflictRule, DetailName};
 use crate::http::error::ApiError;
@@ -95,6 +95,19 @@ pub(super) async fn create(
     let update_if_exists = params.boolean("updateIfExists")?.unwrap_or(false);
     let skip = bulk::skips(params.one("onConflict")?)?;
     let asked = params.applications()?;
+    let products = aside(body.length(), move || products_of(&body)).await??;
+    if skip {
+        return bulk::create_what_can_be(&state, &caller, shop, &products, &params).await;
+    }
+    state.store.create_products(&caller, shop, &products, &asked, update_if_exists).await?;
+    state.products_changed();
+    let urls: BTreeMap<&str, String> =
+        products.iter().map(|new| (new.product_id.as_str(), state.links.product(shop, &new.product_id))).collect();
+    Ok((StatusCode::CREATED, Json(urls)).into_response())
+}
+
+/// The products of a creation, in the order of their ids.
+fn products_of(body: &Document) -> Result<Vec<NewProduct>, ApiError> {
     let Some(mut entries) = body.entries() else {
         return Err(ApiError::malformed("the body is an object of products by productId"));
     };
@@ -108,26 +121,13 @@ pub(super) async fn create(
     }
     let mut products = Vec::with_capacity(entries.len());
     let mut faults = Vec::new();
-    aside(body.length(), || {
-        for (product_id, part) in entries {
-            match read_product(part, faults.len() > MANY_MISFITS) {
-                Ok(product) => products.push(NewProduct { product_id, product }),
-                Err(misfits) => faults.extend(faults_of(&product_id, misfits)),
-            }
+    for (product_id, part) in entries {
+        match read_product(part, faults.len() > MANY_MISFITS) {
+            Ok(product) => products.push(NewProduct { product_id, product }),
+            Err(misfits) => faults.extend(faults_of(&product_id, misfits)),
         }
-    });
-    drop(body);
-    if !faults.is_empty() {
-        return Err(bad(faults));
     }
-    if skip {
-        return bulk::create_what_can_be(&state, &caller, shop, &products, &params).await;
-    }
-    state.store.create_products(&caller, shop, &products, &asked, update_if_exists).await?;
-    state.products_changed();
-    let urls: BTreeMap<&str, String> =
-        products.iter().map(|new| (new.product_id.as_str(), state.links.product(shop, &new.product_id))).collect();
-    Ok((StatusCode::CREATED, Json(urls)).into_response())
+    if faults.is_empty() { Ok(products) } else { Err(bad(faults)) }
 }
 
 #[utoipa::path(get, path = "/products/global/{productId}", tag = "Products", operation_id = "getGlobalProduct",
@@ -187,8 +187,8 @@ pub(super) async fn replace(
     let current_version = params.current_version()?;
     let preserve_files = params.boolean("preserveFiles")?.unwrap_or(true);
     let asked = params.applications()?;
-    let read = aside(body.length(), || read_product(body.whole(), false));
-    let product = read.map_err(|faults| bad(faults_of(&product_id, faults).collect()))?;
+    let read = aside(body.length(), move || read_product(body.whole(), false));
+    let product = read.await?.map_err(|faults| bad(faults_of(&product_id, faults).collect()))?;
     let new = NewProduct { product_id, product };
     let replaced = state.store.replace_product(&caller, shop, &new, current_version, &asked, preserve_files).await?;
     state.products_changed();
@@ -220,7 +220,8 @@ pub(super) async fn patch(
     let product_id = params.product_id()?;
     let current_version = params.current_version()?;
     let asked = params.applications()?;
-    let patch = read_patch(body.into_value()).map_err(|faults| bad(faults_of(product_id, faults).collect()))?;
+    let read = aside(body.length(), move || read_patch(body.value()));
+    let patch = read.await?.map_err(|faults| bad(faults_of(product_id, faults).collect()))?;
     let apply = |before: &Product| apply_patch(before, patch.clone());
     let record = state.store.patch_product(&caller, shop, product_id, current_version, &asked, apply).await?;
     state.products_changed();

@@ -261,7 +261,7 @@ pub(super) async fn create(
     caller: Caller,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
-    let body: WebhookBody = typed(body)?;
+    let body: WebhookBody = typed(body).await?;
     let mut judge = Judge::default();
     let url = judge.url(&state, &body.url).await;
     let types = judge.types(&body.types);
@@ -312,7 +312,7 @@ pub(super) async fn update(
     Path(id): Path<String>,
     JsonBody(body): JsonBody,
 ) -> Result<Json<WebhookAnswer>, ApiError> {
-    let body: Value = body.into_value();
+    let body: Value = body.into_value().await?;
     let body: WebhookPatchBody = shape_with_nulls(body, "").map_err(|fault| crate::http::body::bad(vec![fault]))?;
     let id = parse(&id)?;
     state.store.webhook(caller.account, id).await?;

@@ -18,6 +18,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::computing;
+
 pub use store::{Deleted, PictureStore, PictureStoreError, S3Settings};
 
 /// The greatest file that is accepted, in bytes.
@@ -159,7 +161,7 @@ impl Inspector {
             let _held = (turn, memory);
             compute()
         };
-        match tokio::task::spawn_blocking(compute).await {
+        match computing::spawn(compute).await {
             Ok(outcome) => outcome,
             Err(error) => {
                 tracing::error!(%error, "a picture's decoder failed");

@@ -14,7 +14,9 @@ use sqlx::postgres::{PgRow, PgTypeInfo, PgValueRef};
 use sqlx::types::Json;
 use sqlx::{Decode, FromRow, Postgres, Row, Type};
 
+use crate::computing;
 use crate::domain::Details;
+use crate::store::StoreError;
 
 /// The byte before the text of a binary jsonb: the version of its format. No JSON text begins with it.
 const JSONB_VERSION: u8 = 1;
@@ -130,6 +132,21 @@ where
         }
     };
     rows.iter().filter_map(read).collect()
+}
+
+/// The same of rows that may be many and large, without keeping connections from being served.
+pub(super) async fn read_all<T>(rows: Vec<PgRow>) -> Result<Vec<T>, StoreError>
+where
+    T: for<'r> FromRow<'r, PgRow> + Send + 'static,
+{
+    let read = computing::beside(bytes_of(&rows), move || readable(&rows)).await;
+    Ok(read.map_err(|error| sqlx::Error::Decode(error.into()))?)
+}
+
+/// Bytes of all values of rows.
+pub(super) fn bytes_of(rows: &[PgRow]) -> usize {
+    let value = |row: &PgRow, at| row.try_get_raw(at).ok()?.as_bytes().ok().map(<[u8]>::len);
+    rows.iter().map(|row| (0..row.len()).filter_map(|at| value(row, at)).sum::<usize>()).sum()
 }
 
 #[cfg(test)]

@@ -1,4 +1,10 @@
+use std::sync::{Mutex, mpsc};
+
+use axum::http::Request;
+use serde::de::IgnoredAny;
+
 use super::*;
+use crate::computing::LARGE_BYTES;
 
 #[test]
 fn hostile_json_is_refused_and_plain_json_is_not() {
@@ -50,7 +56,7 @@ fn a_misfit_is_named_by_its_path() {
     let place = |text: &str| {
         let (document, _) = parse(text.as_bytes().to_vec(), MAX_VALUES).expect("JSON");
         let by_part = shape_part::<Outer>(document.whole(), "products.x").err();
-        let by_value = shape::<Outer>(document.into_value(), "products.x").err();
+        let by_value = shape::<Outer>(document.value(), "products.x").err();
         assert_eq!(by_part, by_value);
         by_part.and_then(|fault| fault.field)
     };
@@ -96,14 +102,35 @@ fn a_body_of_many_small_values_is_refused_before_anything_is_built() {
     assert!(matches!(refused, Err(ApiError::PayloadTooLarge(_))), "{refused:?}");
 }
 
-/// Health is answered by the one thread that there is while a body waits for that answer.
+/// What tells a body that others are served.
+static SERVED: Mutex<Option<mpsc::Receiver<()>>> = Mutex::new(None);
+
+/// A body that cannot be read before others are served.
+struct Patient;
+
+impl<'de> Deserialize<'de> for Patient {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Patient, D::Error> {
+        IgnoredAny::deserialize(deserializer)?;
+        let served = SERVED.lock().expect("no panic").take().expect("one body");
+        served.recv_timeout(std::time::Duration::from_secs(30)).map_err(serde::de::Error::custom)?;
+        Ok(Patient)
+    }
+}
+
+/// The one thread that there is serves others while a handler reads a large body.
 #[test]
-fn others_are_served_while_a_large_body_is_looked_at() {
+fn others_are_served_while_a_handler_reads_a_large_body() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().expect("a runtime");
-    let (answer, answered) = std::sync::mpsc::channel();
-    let looks = runtime.spawn(async move {
-        tokio::spawn(async move { answer.send(()) });
-        aside(LARGE_BODY_BYTES + 1, || answered.recv_timeout(std::time::Duration::from_secs(30)))
-    });
-    runtime.block_on(looks).expect("no panic").expect("the other is served");
+    let (serve, served) = mpsc::channel();
+    *SERVED.lock().expect("no panic") = Some(served);
+    let handler = move |JsonBody(body): JsonBody| async move {
+        tokio::spawn(async move { serve.send(()) });
+        typed::<Patient>(body).await.map(|_| "read")
+    };
+    let app = axum::Router::new().route("/", axum::routing::post(handler));
+    let body = format!("\"{}\"", "x".repeat(LARGE_BYTES));
+    let request = Request::post("/").header(header::CONTENT_TYPE, "application/json").body(Body::from(body));
+    let answer = runtime.spawn(tower::ServiceExt::oneshot(app, request.expect("a request")));
+    let answer = runtime.block_on(answer).expect("no panic").expect("an answer");
+    assert_eq!(answer.status(), 200);
 }

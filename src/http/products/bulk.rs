@@ -14,7 +14,7 @@ use crate::domain::filter::Criteria;
 use crate::domain::product::Product;
 use crate::domain::{Fault, ShopId};
 use crate::http::admission::Tab;
-use crate::http::body::{JsonBody, PRODUCTS_MIB, bad, shape_with_nulls, typed};
+use crate::http::body::{JsonBody, PRODUCTS_MIB, aside, bad, shape_with_nulls, typed};
 use crate::http::described::errors::{BODY, EDIT, Errors, PRODUCT, QUOTA, SEARCH, STALE, WRONG};
 use crate::http::described::filter::FilterObject;
 use crate::http::described::kinds::{ConflictRule, DetailName};
@@ -204,7 +204,7 @@ pub(in crate::http) async fn search(
     JsonBody(body): JsonBody<SEARCH_MIB>,
 ) -> Result<Response, ApiError> {
     let shop = path.shop()?;
-    let body: ProductSearchBody = typed(body)?;
+    let body: ProductSearchBody = typed(body).await?;
     let ids = body.product_ids.as_ref().map_or(0, Vec::len);
     if ids > MAX_LIST_VALUES {
         return Err(ApiError::malformed_at("productIds", format!("has at most {MAX_LIST_VALUES} values")));
@@ -250,7 +250,8 @@ pub(in crate::http) async fn update(
     JsonBody(body): JsonBody<PRODUCTS_MIB>,
 ) -> Result<Json<BulkAnswer>, ApiError> {
     let shop = path.shop()?;
-    let body: UpdatesBody = shape_with_nulls(body.into_value(), "").map_err(|fault| bad(vec![fault]))?;
+    let shaped = aside(body.length(), move || shape_with_nulls::<UpdatesBody>(body.value(), "")).await?;
+    let body = shaped.map_err(|fault| bad(vec![fault]))?;
     let skip = skips(body.on_conflict.as_deref())?;
     let named = body.updates.iter().map(|update| (update.product_id.as_str(), update.current_version));
     let mut faults = named_once("updates", named)?;
@@ -289,7 +290,7 @@ pub(in crate::http) async fn delete(
     JsonBody(body): JsonBody,
 ) -> Result<Json<BulkAnswer>, ApiError> {
     let shop = path.shop()?;
-    let body: DeletionsBody = typed(body)?;
+    let body: DeletionsBody = typed(body).await?;
     let skip = skips(body.on_conflict.as_deref())?;
     let named = body.products.iter().map(|product| (product.product_id.as_str(), product.current_version));
     let faults = named_once("products", named)?;

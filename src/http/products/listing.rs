@@ -107,7 +107,7 @@ pub(super) async fn show(
     }
     let (ids, shops) = (product_ids.as_deref(), shop_ids.as_deref());
     let mut total = None;
-    let ProductPage { page, ends } = match &criteria {
+    let ProductPage { page, ends, bytes } = match &criteria {
         None => {
             if count {
                 let counted = state.store.count_selected(caller.account, shop, ids, shops, state.search_deadline);
@@ -136,9 +136,10 @@ pub(super) async fn show(
         }
     };
     let path = format!("{}{below}", links::products_path(shop));
-    let answer = || {
-        let page = page.map(|record| ProductAnswer::new(record, detail, &state.links));
-        links::counted_page(&state.links, &path, query, page, ends, total)
+    let (own, query) = (state.links.clone(), query.to_owned());
+    let answer = move || {
+        let page = page.map(|record| ProductAnswer::new(record, detail, &own));
+        links::counted_page(&own, &path, &query, page, ends, total)
     };
-    Ok(aside(size * ITEM_BYTES, answer))
+    aside(bytes, answer).await
 }

@@ -4,7 +4,7 @@ use sqlx::{AssertSqlSafe, Executor, Postgres};
 use sqlx_macros::FromRow;
 
 use crate::domain::Taxonomy;
-use crate::store::details::{StoredDetails, readable};
+use crate::store::details::{StoredDetails, read_all};
 use crate::store::journal::stored_taxonomy;
 use crate::store::products::{PAGE_BYTES, SIZE};
 use crate::store::{Store, StoreError};
@@ -100,7 +100,7 @@ impl Store {
         .bind(keys)
         .fetch_all(self.pool())
         .await?;
-        Ok(readable(&rows))
+        read_all(rows).await
     }
 
     /// The shops in which an account has products as stored, 0 for global ones, in their order; at most

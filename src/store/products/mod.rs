@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::domain::applications::ApplicationIssue;
 use crate::domain::{Fault, ShopId};
-use crate::store::details::{StoredDetails, readable};
+use crate::store::details::{StoredDetails, bytes_of, read_all};
 use crate::store::pages::{Page, Position};
 use crate::store::search::{FilterError, Found, refused};
 use crate::store::{Store, StoreError};
@@ -97,6 +97,8 @@ pub struct ProductPage {
     pub page: Page<ProductRecord>,
     /// The first and the last id that the page stands for; none when it stands for nothing.
     pub ends: Option<(String, String)>,
+    /// Bytes of what the database told of them.
+    pub bytes: usize,
 }
 
 /// One product, as the connection sees it.
@@ -193,7 +195,8 @@ impl Store {
         let more = found > rows.len() as i64;
         let ids = rows.iter().map(|row| row.try_get("product_id")).collect::<Result<Vec<String>, _>>()?;
         let ends = Page::from_part(ids, more, position).ends(String::clone);
-        Ok(ProductPage { page: Page::from_part(readable(&rows), more, position), ends })
+        let bytes = bytes_of(&rows);
+        Ok(ProductPage { page: Page::from_part(read_all(rows).await?, more, position), ends, bytes })
     }
 
     /// The products of a page that a search found, in its order; those that are gone by now are left out, and those
@@ -229,7 +232,8 @@ impl Store {
             hits.truncate(usize::try_from(last.try_get::<i64, _>("turn")?).unwrap_or_default());
         }
         let ends = Page::from_part(hits, more, position).ends(|hit| hit.product_id.clone());
-        Ok(ProductPage { page: Page::from_part(readable(&rows), more, position), ends })
+        let bytes = bytes_of(&rows);
+        Ok(ProductPage { page: Page::from_part(read_all(rows).await?, more, position), ends, bytes })
     }
 
     /// Where an account has products, with how many: global ones first, then shops by number.

@@ -7,8 +7,9 @@ use sqlx::query::QueryAs;
 use sqlx::{FromRow, Postgres, QueryBuilder};
 use sqlx_macros::FromRow;
 
+use crate::computing;
 use crate::domain::filter::Criteria;
-use crate::store::details::{StoredDetails, readable};
+use crate::store::details::{StoredDetails, read_all};
 use crate::store::pages::{Page, Position};
 use crate::store::search::lower;
 use crate::store::{Store, StoreError};
@@ -130,10 +131,10 @@ impl Store {
         .bind(shop_ids)
         .fetch_all(self.pool())
         .await?;
-        let products: Vec<(i64, String, StoredDetails)> = readable(&rows);
+        let products: Vec<(i64, String, StoredDetails)> = read_all(rows).await?;
         let criteria = criteria.clone();
         // Off the threads that serve requests: a text may have 50,000 characters.
-        let satisfying = tokio::task::spawn_blocking(move || {
+        let satisfying = computing::spawn(move || {
             let satisfies = |(_, id, details): &(i64, String, StoredDetails)| criteria.matches(id, &details.0);
             products.into_iter().filter(satisfies).map(|(key, ..)| key).collect()
         });
