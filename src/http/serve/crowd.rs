@@ -39,6 +39,8 @@ struct State {
     members: HashMap<u64, Member>,
     /// Members of each peer.
     peers: HashMap<IpAddr, usize>,
+    /// Members that were told to go and have not gone yet.
+    leaving: usize,
 }
 
 #[derive(Debug)]
@@ -92,15 +94,13 @@ impl Crowd {
         loop {
             let left = self.inner.left.notified();
             {
-                let State { members, .. } = &*self.state();
+                let state = &mut *self.state();
                 let (limit, spare) = (self.inner.limit, self.inner.limit / SPARE);
                 // Those that were told to go and have not gone yet need no others to go with them.
-                if members.len() + spare >= limit
-                    && members.values().filter(|member| !member.leave.is_cancelled()).count() + spare >= limit
-                {
-                    self.close_longest_waiting(members, spare.max(1), |_| true);
+                if state.members.len() - state.leaving + spare >= limit {
+                    self.close_longest_waiting(state, spare.max(1), |_| true);
                 }
-                if members.len() < limit {
+                if state.members.len() < limit {
                     return;
                 }
             }
@@ -112,13 +112,13 @@ impl Crowd {
     /// Gives a place to a connection of a peer; none when the peer has as many as it may, and the service is at work for
     /// all of them. Another of the peer's that keeps the service waiting is closed for it.
     pub(super) fn join(&self, number: u64, peer: Option<IpAddr>, activity: Activity) -> Option<Seat> {
-        let mut state = self.state();
+        let state = &mut *self.state();
         if let Some(peer) = peer {
             let of_peer = |member: &Member| member.peer == Some(peer) && !member.leave.is_cancelled();
             let full = |count: usize| count >= self.inner.per_peer;
             if full(state.peers.get(&peer).copied().unwrap_or_default())
                 && full(state.members.values().filter(|member| of_peer(member)).count())
-                && self.close_longest_waiting(&state.members, 1, of_peer) == 0
+                && self.close_longest_waiting(state, 1, of_peer) == 0
             {
                 return None;
             }
@@ -130,12 +130,8 @@ impl Crowd {
     }
 
     /// Closes up to so many of those that wait for their peers, and tells how many.
-    fn close_longest_waiting(
-        &self,
-        members: &HashMap<u64, Member>,
-        most: usize,
-        of: impl Fn(&Member) -> bool,
-    ) -> usize {
+    fn close_longest_waiting(&self, state: &mut State, most: usize, of: impl Fn(&Member) -> bool) -> usize {
+        let State { members, leaving, .. } = state;
         let here = members.iter().filter(|(_, member)| !member.leave.is_cancelled() && of(member));
         let mut waiting: Vec<(Waiting, u64)> = here
             .filter_map(|(number, member)| Some((member.activity.waiting()?, *number)))
@@ -145,6 +141,7 @@ impl Crowd {
         for (_, number) in waiting.iter().take(most) {
             if let Some(member) = members.get(number) {
                 member.leave.cancel();
+                *leaving += 1;
             }
         }
         waiting.len().min(most)
@@ -154,6 +151,9 @@ impl Crowd {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut state = self.crowd.state();
+        if self.leave.is_cancelled() {
+            state.leaving -= 1;
+        }
         let peer = state.members.remove(&self.number).and_then(|member| member.peer);
         if let Some(peer) = peer
             && let Some(count) = state.peers.get_mut(&peer)
@@ -188,7 +188,7 @@ mod tests {
         let slow = activities[0].begin();
         let body = activities[0].receive();
         let at_work = activities[1].begin();
-        let close = || crowd.close_longest_waiting(&crowd.state().members, 1, |_| true);
+        let close = || crowd.close_longest_waiting(&mut crowd.state(), 1, |_| true);
         let gone = || seats.iter().map(|seat| seat.leave.is_cancelled()).collect::<Vec<_>>();
         assert_eq!((close(), gone()), (1, vec![false, false, true, false]), "idle for longest");
         assert_eq!((close(), gone()), (1, vec![false, false, true, true]), "idle");
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!((close(), gone()), (1, vec![true; 4]), "idle again");
         let patient = Crowd::new(4, 4, Duration::from_secs(3_600));
         let _seat = patient.join(1, peer(1), Activity::new()).expect("a seat");
-        assert_eq!(patient.close_longest_waiting(&patient.state().members, 1, |_| true), 0, "came a moment ago");
+        assert_eq!(patient.close_longest_waiting(&mut patient.state(), 1, |_| true), 0, "came a moment ago");
     }
 
     #[test]

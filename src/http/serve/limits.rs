@@ -11,8 +11,9 @@ use super::pace::Pace;
 
 /// How long a new connection may take to send the headers of its first request.
 const FIRST_REQUEST: Duration = Duration::from_secs(10);
-/// How long a connection may keep the service waiting before it can be closed for another.
-const PATIENCE: Duration = Duration::from_millis(500);
+/// How long a connection may keep the service waiting before it can be closed for another. Those that lie idle go first:
+/// were they left alone for longer, a crowd of them that comes at one moment would have those closed that send a body.
+const PATIENCE: Duration = Duration::from_millis(50);
 /// How long a body may take before its rate counts.
 const BODY_GRACE: Duration = Duration::from_secs(5);
 /// How long a peer may take none of the bytes that wait for it.
