@@ -121,13 +121,16 @@ pub(super) fn new_uuid() -> Uuid {
 const LOST_TRANSACTIONS: i64 = 1 << 24;
 
 /// Sees to it that new sequences lie above all old ones: when a dump was restored into a cluster whose transaction ids
-/// begin lower than those of the old one, and when a cluster was put back to an earlier state.
+/// begin lower than those of the old one, and when a cluster was put back to an earlier state. A dump that was restored in
+/// the cluster that it was taken from is told by the table, which is another one there.
 ///
 /// Answers whether anything of that kind has happened since this was done last. If not, nothing is read but one row;
 /// otherwise the end of each account's journal, by its index.
 pub(super) async fn raise_base(pool: &PgPool) -> Result<bool, sqlx::Error> {
     let (is_new, is_same): (bool, bool) = sqlx::query_as(
-        "select timeline is null, cluster is not distinct from system_identifier and timeline is not distinct from timeline_id
+        "select timeline is null,
+                cluster is not distinct from system_identifier and timeline is not distinct from timeline_id
+                and relation is not distinct from 'journal_base'::regclass::oid
          from journal_base, pg_control_system(), pg_control_checkpoint()",
     )
     .fetch_one(pool)
@@ -143,11 +146,12 @@ pub(super) async fn raise_base(pool: &PgPool) -> Result<bool, sqlx::Error> {
                  select sequence from journal where journal.account_id = accounts.account_id
                  order by sequence desc limit 1) as last)
          update journal_base
-         set cluster = system_identifier, timeline = timeline_id,
+         set cluster = system_identifier, timeline = timeline_id, relation = 'journal_base'::regclass::oid,
              base = $1 + case when base + pg_current_xact_id()::text::bigint <= highest.transaction
                               then highest.transaction + 1 else base end
          from highest, pg_control_system(), pg_control_checkpoint()
-         where cluster is distinct from system_identifier or timeline is distinct from timeline_id",
+         where cluster is distinct from system_identifier or timeline is distinct from timeline_id
+            or relation is distinct from 'journal_base'::regclass::oid",
     )
     .bind(lost)
     .execute(pool)

@@ -217,8 +217,8 @@ impl Store {
             self.migrate_patiently(&migrator).await?;
         }
         if journal::raise_base(&self.pool).await? {
-            // An index outside of the database may be ahead of it.
-            sqlx::query("update search_indexes set stale = true where not building").execute(&self.pool).await?;
+            // An index outside of the database may be ahead of it; one in the making is begun anew.
+            sqlx::query("update search_indexes set stale = not building, built_to = null").execute(&self.pool).await?;
         }
         Ok(())
     }

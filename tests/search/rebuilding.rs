@@ -109,6 +109,56 @@ async fn a_closed_index_parks_nothing() {
     }
 }
 
+/// Puts the products back to what was set aside, and makes a table anew as pg_restore makes all of them.
+const RESTORE: &str = "update products set details = kept.details, version = kept.version
+        from kept where kept.product_key = products.product_key;
+    delete from products where product_key not in (select product_key from kept);
+    delete from search_outbox;
+    create table restored (like journal_base including all);
+    insert into restored select * from journal_base;
+    drop table journal_base;
+    alter table restored rename to journal_base";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restore_the_index_is_built_anew_and_finds_nothing_of_what_is_no_more() {
+    let fixture = Fixture::new().await;
+    let engine = fixture.elasticsearch().await;
+    let run = async |statement: &'static str| {
+        sqlx::raw_sql(statement).execute(fixture.store.pool()).await.expect(statement);
+    };
+    fixture.store.migrate().await.expect("a start");
+    let create = async |id: &str, name: &str| fixture.create(ShopId::GLOBAL, &[(id.to_owned(), named(name))]).await;
+    create("1", "tea").await;
+    create("2", "tea").await;
+    rebuild(&engine).await;
+    let named_so = |name: &str| crate::fixture::criteria(json!({"productName": name, "languageKey": "en"}));
+    let becomes = async |teas: &[&str], coffees: &[&str]| {
+        let begin = std::time::Instant::now();
+        let found = async |name: &str| fixture.all(&engine, 0, &named_so(name), 10).await;
+        while (found("tea").await, found("coffee").await) != (to_owned(teas), to_owned(coffees)) {
+            assert!(begin.elapsed() < Duration::from_secs(30), "{:?} {:?}", found("tea").await, found("coffee").await);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    {
+        let (_wake, _guard) = feed(&fixture, &engine);
+        becomes(&["1", "2"], &[]).await;
+        run("create table kept as select * from products").await;
+        create("2", "coffee").await;
+        create("3", "coffee").await;
+        becomes(&["1"], &["2", "3"]).await;
+    }
+    run(RESTORE).await;
+    fixture.store.migrate().await.expect("a start");
+    let (_wake, _guard) = feed(&fixture, &engine);
+    becomes(&["1", "2"], &[]).await;
+    assert_eq!(engine.verify(&|_| {}).await.expect("verified").differences, 0);
+}
+
+fn to_owned(ids: &[&str]) -> Vec<String> {
+    ids.iter().map(|id| (*id).to_owned()).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn accounts_are_spread_over_shards_and_found_there() {
     let fixture = Fixture::new().await;

@@ -94,13 +94,18 @@ impl Elasticsearch {
         let path = format!("{}/_refresh", record.name);
         let refresh = Request { timeout: FINISH_TIMEOUT, ..Request::new(Method::Post, &path) };
         client::send(&self.nodes, &refresh).await?;
-        if !self.aliased().await?.is_empty() {
+        let is_wrong = self.targets().await?.0.iter().any(|index| index.stale && !index.building);
+        if is_wrong {
+            // What answers now is ahead of the database: slow answers are better than wrong ones.
+            self.swap(&record.name).await?;
+        }
+        if is_wrong || !self.aliased().await?.is_empty() {
             // An index of many segments is slow; the old one answers until the new one is merged.
             if let Err(error) = self.compact_index(&record.name).await {
                 tracing::warn!(%error, "the new search index is used as it is, since it could not be merged");
             }
         }
-        self.swap(&record.name).await
+        if is_wrong { Ok(()) } else { self.swap(&record.name).await }
     }
 
     /// The index of a rebuild that ended early, if it is one of ours and has got anywhere; others are no longer fed.
