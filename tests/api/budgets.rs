@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 use sqlx::PgConnection;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
-use vat_classification::domain::ShopId;
 use vat_classification::domain::access::Plan;
+use vat_classification::domain::{Product, ShopId};
 use vat_classification::http::AdmissionSettings;
+use vat_classification::store::products::{Asked, Fate, NewProduct};
 
 use crate::app::{Answer, App, german};
 
@@ -226,6 +227,42 @@ async fn an_import_without_attributes_does_not_look_them_up() {
     removing.rollback().await.expect("no lock");
     let merged = merging.await.expect("merged");
     assert!(matches!(merged[..], [vat_classification::store::products::Merged::Refused(_)]), "{merged:?}");
+}
+
+#[tokio::test]
+async fn a_declaration_that_goes_after_products_were_judged_is_missed_before_they_are_stored() {
+    let app = App::start().await;
+    let caller = app.caller("anna").await;
+    let with = json!({"merchantProductAttributes": {"manual": "x"}});
+    let product = Product { shop_ids: Vec::new(), product_details: serde_json::from_value(with).expect("details") };
+    let products = [NewProduct { product_id: "with".to_owned(), product }];
+    let (store, asked) = (&app.store, Asked::default());
+    for skip in [false, true] {
+        app.post("/products/merchant-product-attributes", json!({"fieldName": "manual"})).await.expect(201);
+        let mut removing = store.pool().begin().await.expect("a transaction");
+        sqlx::query("select pg_advisory_xact_lock($1, $2)")
+            .bind(0x6174_7472)
+            .bind(caller.account as i32)
+            .execute(&mut *removing)
+            .await
+            .expect("a lock");
+        let mut creating = std::pin::pin!(async {
+            match skip {
+                false => store.create_products(&caller, ShopId::GLOBAL, &products, &asked, false).await.is_ok(),
+                true => {
+                    let fates = store.create_what_can_be(&caller, ShopId::GLOBAL, &products, &asked, false).await;
+                    !matches!(fates.expect("fates")[..], [Fate::Broken(_)])
+                }
+            }
+        });
+        while !waits_for(&mut removing, "advisory", 1).await {
+            assert!(creating.as_mut().now_or_never().is_none(), "declarations are held on to where they are relied on");
+        }
+        sqlx::query("delete from merchant_product_attributes").execute(&mut *removing).await.expect("gone");
+        removing.commit().await.expect("committed");
+        assert!(!creating.await, "stored, {skip}");
+    }
+    app.get("/products/global/with").await.expect(404);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
+use crate::computing;
 use crate::domain::applications::Application;
 use crate::domain::validation::Declarations;
 use crate::domain::{Fault, Product, ShopId};
@@ -13,8 +14,8 @@ use crate::store::products::change::{Change, change_products};
 use crate::store::products::create::{Creation, ENTRIES_OF_CREATION};
 use crate::store::products::unknown_product;
 use crate::store::products::write::{
-    Asked, Columns, Current, NewProduct, announce, check_version, has_attributes, lock_products, product_entry,
-    product_faults,
+    Asked, Columns, Current, NewProduct, PRODUCT_BYTES, announce, check_version, has_attributes, lock_products,
+    product_entry, product_faults,
 };
 use crate::store::{Store, StoreError, attributes, pictures, quota, with_retries};
 
@@ -114,17 +115,31 @@ impl Store {
         let columns: Vec<Columns> =
             products.iter().map(|new| Columns::of(&new.product, &asked.applications)).collect::<Result<_, _>>()?;
         let ids: Vec<&str> = products.iter().map(|new| new.product_id.as_str()).collect();
+        let relies = products.iter().any(|new| has_attributes(&new.product));
+        let judged_by =
+            if relies { attributes::declared(self.pool(), caller.account).await? } else { Declarations::default() };
+        let judge = |declarations: &Declarations| -> Vec<Vec<Fault>> {
+            let one = |(new, columns): (&NewProduct, &Columns)| {
+                product_faults(&new.product_id, &new.product, columns, shop, declarations)
+            };
+            products.iter().zip(&columns).map(one).collect()
+        };
+        // Before there is a lock that others wait for.
+        let judged = computing::in_place(products.len() * PRODUCT_BYTES, || judge(&judged_by));
         with_retries(|| async {
             let mut tx = self.begin().await?;
-            let declarations = match products.iter().any(|new| has_attributes(&new.product)) {
-                true => attributes::declarations(&mut tx, caller.account).await?,
-                false => Declarations::default(),
-            };
+            let mut judged = judged.clone();
+            if relies {
+                let declarations = attributes::declarations(&mut tx, caller.account).await?;
+                // One may have come or gone since the first look; from here on none goes.
+                if declarations != judged_by {
+                    judged = judge(&declarations);
+                }
+            }
             let existing = lock_products(&mut tx, caller.account, shop, &ids).await?;
             let existing: HashMap<&str, &Current> =
                 existing.iter().map(|current| (current.product_id.as_str(), current)).collect();
-            let fate = |new: &NewProduct, columns: &Columns| {
-                let mut faults = product_faults(&new.product_id, &new.product, columns, shop, &declarations);
+            let fate = |new: &NewProduct, mut faults: Vec<Fault>| {
                 let current = existing.get(new.product_id.as_str());
                 if current.is_some() && !update_if_exists {
                     let message = format!("there is a product \"{}\" already", new.product_id);
@@ -136,7 +151,7 @@ impl Store {
                     (true, None) => Fate::Created,
                 }
             };
-            let fates: Vec<Fate> = products.iter().zip(&columns).map(|(new, columns)| fate(new, columns)).collect();
+            let fates: Vec<Fate> = products.iter().zip(judged).map(|(new, faults)| fate(new, faults)).collect();
             let made: HashMap<&str, &Fate> = ids.iter().copied().zip(&fates).collect();
             let creation = Creation { caller, shop, products, columns: &columns, asked: &asked.applications };
             let fresh = fates.iter().filter(|fate| **fate == Fate::Created).count();

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use sqlx::{Executor, Postgres};
 use uuid::Uuid;
 
+use crate::computing;
 use crate::domain::access::Plan;
 use crate::domain::applications::Application;
 use crate::domain::validation::Declarations;
@@ -13,7 +14,7 @@ use crate::store::accounts::Caller;
 use crate::store::journal::{self, new_uuid};
 use crate::store::products::change::{Change, change_products};
 use crate::store::products::write::{
-    Asked, Columns, Current, NewProduct, has_attributes, lock_products, product_faults,
+    Asked, Columns, Current, NewProduct, PRODUCT_BYTES, has_attributes, lock_products, product_faults,
 };
 use crate::store::{Store, StoreError, attributes, quota, tx, with_retries};
 
@@ -85,15 +86,19 @@ impl Store {
         asked: &Asked,
         update_if_exists: bool,
     ) -> Result<(), StoreError> {
-        let columns: Vec<Columns> =
-            products.iter().map(|new| Columns::of(&new.product, &asked.applications)).collect::<Result<_, _>>()?;
         let relies = products.iter().any(|new| has_attributes(&new.product));
         let declarations =
             if relies { attributes::declared(self.pool(), caller.account).await? } else { Declarations::default() };
-        let mut faults = asked.faults.clone();
-        for (new, columns) in products.iter().zip(&columns) {
-            faults.extend(product_faults(&new.product_id, &new.product, columns, shop, &declarations));
-        }
+        let judge = || -> Result<(Vec<Columns>, Vec<Fault>), StoreError> {
+            let (mut written, mut faults) = (Vec::with_capacity(products.len()), asked.faults.clone());
+            for new in products {
+                let columns = Columns::of(&new.product, &asked.applications)?;
+                faults.extend(product_faults(&new.product_id, &new.product, &columns, shop, &declarations));
+                written.push(columns);
+            }
+            Ok((written, faults))
+        };
+        let (columns, faults) = computing::in_place(products.len() * PRODUCT_BYTES, judge)?;
         let creation = Creation { caller, shop, products, columns: &columns, asked: &asked.applications };
         // What is right, new and not limited needs nothing looked up before it is stored.
         let at_once = !relies && !update_if_exists && caller.plan == Plan::Unlimited && !tx::is_held();
@@ -103,28 +108,31 @@ impl Store {
                 done => return done.map(drop),
             }
         }
-        let faults = &faults;
-        with_retries(|| self.create_or_replace(&creation, faults, relies, update_if_exists)).await
+        let (faults, judged_by) = (&faults, relies.then_some(&declarations));
+        with_retries(|| self.create_or_replace(&creation, faults, judged_by, update_if_exists)).await
     }
 
     async fn create_or_replace(
         &self,
         creation: &Creation<'_>,
         faults: &[Fault],
-        relies: bool,
+        judged_by: Option<&Declarations>,
         update_if_exists: bool,
     ) -> Result<(), StoreError> {
         let Creation { caller, shop, products, columns, asked } = *creation;
         let mut tx = self.begin().await?;
-        if relies && faults.is_empty() {
+        if let Some(judged_by) = judged_by.filter(|_| faults.is_empty()) {
             // A declaration may have gone since the first look; from here on none goes.
             let declarations = attributes::declarations(&mut tx, caller.account).await?;
-            let each = products.iter().zip(columns);
-            let faults = each
-                .flat_map(|(new, columns)| product_faults(&new.product_id, &new.product, columns, shop, &declarations));
-            let faults: Vec<Fault> = faults.collect();
-            if !faults.is_empty() {
-                return Err(StoreError::Unprocessable(faults));
+            // Thousands of products are judged again, over which locks are held, only where that may say something else.
+            if declarations != *judged_by {
+                let judge = |(new, columns): (&NewProduct, &Columns)| {
+                    product_faults(&new.product_id, &new.product, columns, shop, &declarations)
+                };
+                let faults: Vec<Fault> = products.iter().zip(columns).flat_map(judge).collect();
+                if !faults.is_empty() {
+                    return Err(StoreError::Unprocessable(faults));
+                }
             }
         }
         let ids: Vec<&str> = products.iter().map(|new| new.product_id.as_str()).collect();

@@ -133,6 +133,9 @@ pub(super) fn product_faults(
     faults
 }
 
+/// Bytes of an ordinary product: by their number it is told whether judging them takes long.
+pub(super) const PRODUCT_BYTES: usize = 1 << 10;
+
 /// Whether a product has values of merchant attributes, which have to be declared.
 pub(super) fn has_attributes(product: &Product) -> bool {
     let is_given = |values: &Option<serde_json::Map<String, Value>>| values.as_ref().is_some_and(|map| !map.is_empty());
