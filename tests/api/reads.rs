@@ -120,14 +120,35 @@ async fn jobs_and_files_read_what_they_work_on() {
     reader.judge();
 }
 
+/// An account with five products, with all that products can have.
+const SMALL: [&str; 6] = [
+    "insert into accounts (name, plan) values ('small', 'UNLIMITED')",
+    "insert into products (account_id, shop_id, product_id, version, shop_ids, details, applications, application_tags,
+                           application_issues)
+     select account_id, 0, 'p' || n, 1, '{}', '{}', '{}', '{}', '[]'
+     from accounts, generate_series(1, 5) n where name = 'small'",
+    "insert into assignments (assignment_uuid, account_id, product_key, taxonomy, product_id, shop_id, auto_state)
+     select gen_random_uuid(), account_id, product_key, taxonomy, product_id, 0, 'DONE'
+     from products join accounts using (account_id), generate_series(0, 2) taxonomy where name = 'small'",
+    "insert into product_words (product_key, account_id, words)
+     select product_key, account_id, array[1, 2] from products join accounts using (account_id) where name = 'small'",
+    "insert into pictures (product_key, object_key, content_type, width, height, size, etag)
+     select product_key, gen_random_uuid()::text, 'image/png', 1, 1, 1, 'x'
+     from products join accounts using (account_id) where name = 'small'",
+    "analyze",
+];
+
 #[tokio::test]
 async fn a_move_reads_the_account_that_moves() {
     let mut reader = Reader::new().await;
+    for statement in SMALL {
+        sqlx::raw_sql(statement).execute(reader.large.store.pool()).await.expect(statement);
+    }
     let there = App::start().await;
-    let moved = async |large: &Large| {
+    let moved = async |large: &Large, name: &str| {
         // A move needs several connections, and what they read is told when they end.
         let store = Store::connect(large.app.database_url()).await.expect("connected");
-        let moved = store.move_account("account 7", &there.store, Duration::ZERO, |_, _| ()).await;
+        let moved = store.move_account(name, &there.store, Duration::ZERO, |_, _| ()).await;
         store.pool().close().await;
         let others =
             "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()
@@ -137,7 +158,11 @@ async fn a_move_reads_the_account_that_moves() {
         }
         moved
     };
+    // The smallest of the tables has 10,000 rows.
+    let small = reader.within("a move of a small account", 2_000, async |large| moved(large, "small").await).await;
+    assert_eq!(small.expect("moved"), 5);
     // Tables without an account of their own are read whole where that is less work: the account has a twentieth of each.
-    assert_eq!(reader.within("a move", 200_000, moved).await.expect("moved"), 1_000);
+    let large = reader.within("a move", 200_000, async |large| moved(large, "account 7").await).await;
+    assert_eq!(large.expect("moved"), 1_000);
     reader.judge();
 }

@@ -75,11 +75,12 @@ fn value(column: &str, place: Place) -> String {
 
 /// Which rows of a table are an account's.
 fn of_account(table: &str, columns: &[String], account: i64) -> String {
-    if columns.iter().any(|column| column == "account_id") {
+    // No index of words knows the account; they go and come with their products.
+    if table != "product_words" && columns.iter().any(|column| column == "account_id") {
         return format!("account_id = {account}");
     }
     let (key, owner) = match table {
-        "pictures" => ("product_key", "products"),
+        "pictures" | "product_words" => ("product_key", "products"),
         "assignment_action_items" => ("action_id", "assignment_actions"),
         _ => ("webhook_id", "webhooks"),
     };
