@@ -49,7 +49,7 @@ pub async fn run(store: Store, engine: Engine, wake: Arc<Notify>, shutdown: Canc
         limit: CLAIMED_ROWS,
         failures: 0,
         swept: Instant::now(),
-        left_since: None,
+        left: Left::default(),
     };
     while !shutdown.is_cancelled() {
         let wait = tokio::select! {
@@ -73,8 +73,25 @@ struct Feeder {
     limit: usize,
     failures: u32,
     swept: Instant,
-    /// Since when a later version has been left to feed.
-    left_since: Option<Instant>,
+    left: Left,
+}
+
+/// Since when a later version has been left to feed.
+#[derive(Debug, Default)]
+struct Left {
+    since: Option<Instant>,
+}
+
+impl Left {
+    /// Notes that it is left to feed still, and tells whether it has had time enough.
+    fn is_long(&mut self, now: Instant) -> bool {
+        now.duration_since(*self.since.get_or_insert(now)) >= LATER_PATIENCE
+    }
+
+    /// Begins anew: it is at work, or there is none.
+    fn end(&mut self) {
+        self.since = None;
+    }
 }
 
 impl Feeder {
@@ -111,20 +128,19 @@ impl Feeder {
             tracing::info!("the search index is fed again");
         }
         self.failures = 0;
-        self.left_since = None;
+        self.left.end();
     }
 
     /// Feeds again where a later version has been taken back before its index was complete.
     async fn take_back(&mut self) {
-        let left_since = *self.left_since.get_or_insert_with(Instant::now);
-        if left_since.elapsed() < LATER_PATIENCE {
+        if !self.left.is_long(Instant::now()) {
             return;
         }
         match self.engine.take_back().await {
             Ok(true) => {
                 tracing::info!("a later version has left its search index unfinished; this one feeds its own again")
             }
-            Ok(false) => self.left_since = None,
+            Ok(false) => self.left.end(),
             Err(error) => {
                 tracing::warn!(%error, "it is not known whether a later version still builds its search index")
             }
@@ -239,4 +255,23 @@ async fn changes(claim: &mut Claim) -> Result<Vec<Change>, EngineError> {
 fn is_about_data(error: &StoreError) -> bool {
     let StoreError::Database(sqlx::Error::Database(error)) = error else { return false };
     error.code().is_some_and(|code| code.starts_with("22") || code.starts_with("54"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_version_has_ten_minutes_from_the_first_change_that_is_left_to_it_and_as_many_again_while_it_is_at_work()
+    {
+        let mut left = Left::default();
+        let began = Instant::now();
+        let mut after = |seconds| left.is_long(began + Duration::from_secs(seconds));
+        assert_eq!([0, 1, 599].map(&mut after), [false; 3]);
+        assert_eq!([600, 601].map(&mut after), [true; 2], "until it is known whether it builds");
+        left.end();
+        let mut after = |seconds| left.is_long(began + Duration::from_secs(seconds));
+        assert_eq!([601, 1_200].map(&mut after), [false; 2]);
+        assert!(after(1_201));
+    }
 }
