@@ -74,8 +74,11 @@ pub struct Nomenclature {
     /// For each two leading digits the index of the first line; one more entry closes the last chapter.
     chapters: Vec<u32>,
     texts: String,
-    /// Labels folded for search, in the order of the lines: German, a tab, English.
-    folded: Vec<Box<str>>,
+    /// Labels folded for search, in the order of the lines: German, a tab, English; one behind the other, since tens of
+    /// thousands of texts of their own take a megabyte more.
+    folded: String,
+    /// For each line where its folded labels end.
+    folded_ends: Vec<u32>,
     /// Ended codes by key, with their successors.
     outdated: Vec<(u64, Option<ClassCode>)>,
     /// Codes of a national list that are valid on other days only, by key, with their first and last day.

@@ -254,7 +254,8 @@ impl Builder {
             lines: Vec::with_capacity(self.rows.len()),
             chapters: Vec::with_capacity(CHAPTERS + 1),
             texts: String::with_capacity(self.rows.values().map(|row| row.de.len() + row.en.len()).sum()),
-            folded: Vec::with_capacity(self.rows.len()),
+            folded: String::new(),
+            folded_ends: Vec::with_capacity(self.rows.len()),
             outdated: Vec::new(),
             other_days: self.other_days,
             national: self.national,
@@ -284,6 +285,7 @@ impl Builder {
             built.chapters.push(start as u32);
         }
         let listed = |key: &u64| built.keys.binary_search(key).is_ok();
+        built.folded.shrink_to_fit();
         built.outdated = self.outdated.into_iter().filter(|(key, _)| !listed(key)).collect();
         built
     }
@@ -294,7 +296,7 @@ impl Nomenclature {
         if row.de.is_empty() && parent != NO_PARENT {
             // A line without a label of its own is called as what it belongs to, and is not found by those words.
             let texts = self.lines[parent as usize].texts;
-            self.folded.push(Box::default());
+            self.folded_ends.push(self.folded.len() as u32);
             self.lines.push(Line { code: row.code, parent, end: 0, texts, facts: row.facts });
             return;
         }
@@ -303,7 +305,8 @@ impl Nomenclature {
         let middle = self.texts.len() as u32;
         self.texts.push_str(&row.en);
         let end = self.texts.len() as u32;
-        self.folded.push(search::fold(&format!("{}\t{}", row.de, row.en)).into_boxed_str());
+        self.folded.push_str(&search::fold(&format!("{}\t{}", row.de, row.en)));
+        self.folded_ends.push(self.folded.len() as u32);
         self.lines.push(Line { code: row.code, parent, end: 0, texts: (start, middle, end), facts: row.facts });
     }
 }

@@ -37,7 +37,7 @@ impl Nomenclature {
                 let whole_words = if by_code {
                     line.code.as_str().starts_with(&digits).then_some(0)?
                 } else {
-                    matches(&self.folded[index], &words)?
+                    matches(self.folded_at(index), &words)?
                 };
                 Some(Hit { code: line.code, labels: self.labels_at(index), whole_words })
             })
@@ -45,6 +45,11 @@ impl Nomenclature {
         hits.sort_by_key(|hit| (std::cmp::Reverse(hit.whole_words), hit.code.digits(), hit.code));
         hits.truncate(limit);
         hits
+    }
+
+    fn folded_at(&self, index: usize) -> &str {
+        let start = if index == 0 { 0 } else { self.folded_ends[index - 1] };
+        &self.folded[start as usize..self.folded_ends[index] as usize]
     }
 }
 
