@@ -42,7 +42,7 @@ const GUARDS: [(HeaderName, &str); 4] = [
 static REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// The outermost layer of every route.
-pub(super) async fn surround(request: Request, next: Next) -> Response {
+pub(super) async fn identify_and_log(request: Request, next: Next) -> Response {
     let route = route_name(&request);
     Seen::of(&request, route).answered(next.run(request)).await
 }
@@ -165,7 +165,7 @@ mod tests {
         let recorder = PrometheusBuilder::new().build_recorder();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         let inner = Router::new().route("/known", get(|| async { "x" })).fallback(|| async { "none" });
-        let app = Router::new().nest("/base", inner).layer(from_fn(surround));
+        let app = Router::new().nest("/base", inner).layer(from_fn(identify_and_log));
         let send = async {
             for number in 0..100 {
                 for path in ["/base/known".to_owned(), format!("/base/{number}"), format!("/{number}")] {

@@ -99,7 +99,7 @@ pub fn router(state: AppState) -> Router {
         .route("/webhooks", admin(get(webhooks::list).post(webhooks::create)))
         .route("/webhooks/{webhookId}", admin(get(webhooks::read).patch(webhooks::update).delete(webhooks::delete)))
         .route("/webhooks/{webhookId}/deliveries", admin(get(webhooks::deliveries)))
-        .fallback(nothing)
+        .fallback(no_such_route)
         .layer(from_fn_with_state(state.clone(), idempotency::once))
         .layer(from_fn(openapi::only_known))
         .layer(DefaultBodyLimit::max(body::PRODUCTS_MIB << 20))
@@ -127,9 +127,9 @@ fn dressed(routes: Router<AppState>, state: AppState) -> Router {
     let worth_compressing = DefaultPredicate::new().and(SizeAbove::new(LEAST_COMPRESSED_BYTES));
     let admission = state.admission.clone();
     let routes = routes
-        .fallback(nothing)
+        .fallback(no_such_route)
         .layer(CatchPanicLayer::custom(layers::panicked))
-        .layer(from_fn(layers::surround))
+        .layer(from_fn(layers::identify_and_log))
         .layer(from_fn(layers::guard))
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest).compress_when(worth_compressing))
         .with_state(state);
@@ -164,6 +164,6 @@ fn products() -> Router<AppState> {
         .merge(picture)
 }
 
-async fn nothing() -> StatusCode {
+async fn no_such_route() -> StatusCode {
     StatusCode::NOT_FOUND
 }

@@ -226,7 +226,8 @@ fn client_product(body: ProductBody) -> Result<Product, Fault> {
 
 /// What a patch makes of a product.
 pub(super) fn apply_patch(before: &Product, patch: Value) -> Result<Product, Vec<Fault>> {
-    let mut document = serde_json::to_value(before).unwrap_or_default();
+    let unwritable = |error| vec![Fault::at("", "MALFORMED", format!("what is stored cannot be patched: {error}"))];
+    let mut document = serde_json::to_value(before).map_err(unwritable)?;
     merge_patch::apply(&mut document, patch);
     shape(document.clone(), "").and_then(client_product).map_err(|first| {
         let all = misfits_with_nulls::<ProductBody>(document);
