@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::jobs::{PAUSE_AFTER_FAILURE, POLL, wait};
-use crate::store::assignments::BATCH_ASSIGNMENTS;
+use crate::store::assignments::{BATCH_ASSIGNMENTS, FOLDED_AT_ONCE};
 use crate::store::{Store, StoreError};
 
 /// Time between two looks for actions that ended long ago.
@@ -46,7 +46,8 @@ async fn round(store: &Store, shutdown: &CancellationToken) -> Result<(), StoreE
     if !store.has_review_work().await? {
         return Ok(());
     }
-    while !shutdown.is_cancelled() && store.fold_counts().await? > 0 {}
+    // The few that came meanwhile wait for the next look: added up one by one they would cost a row each.
+    while !shutdown.is_cancelled() && store.fold_counts().await? >= FOLDED_AT_ONCE {}
     while !shutdown.is_cancelled() && store.shed_label(None).await? {}
     work_off(store, shutdown).await
 }

@@ -10,8 +10,8 @@ use crate::store::{Store, StoreError};
 
 /// Bands of confidence: twentieths.
 pub const CONFIDENCE_BANDS: i64 = 20;
-/// Rows of changed counts that are added up at once.
-const FOLDED_AT_ONCE: i64 = 20_000;
+/// Most rows of changed counts that are added up at once.
+pub const FOLDED_AT_ONCE: i64 = 20_000;
 /// The key of the lock that one service at a time adds counts up under.
 const FOLD_LOCK: i64 = 0x636f_756e_7473;
 

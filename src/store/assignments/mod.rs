@@ -28,7 +28,7 @@ use crate::store::{Store, StoreError, Tx};
 
 pub use act::{Acted, ActionItem, ActionRequest, OnConflict, Refusal};
 pub use bulk::{ActionProgress, BATCH_ASSIGNMENTS, BulkAction, LeftItem, MAX_SELECTED, Selected};
-pub use counts::{CONFIDENCE_BANDS, CountBy, Group};
+pub use counts::{CONFIDENCE_BANDS, CountBy, FOLDED_AT_ONCE, Group};
 pub use embed::{Embedded, MAX_EVENTS, ReviewedProduct};
 pub use filter::AssignmentFilter;
 pub use kept::MAX_GROUPS;

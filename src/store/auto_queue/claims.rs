@@ -110,14 +110,13 @@ impl Store {
              )
              select lanes, queue_ids, product_key, account_id, product_id, shop_id, details,
                     (select decision_precision from accounts where accounts.account_id = sized.account_id)
-                        as decision_precision,
-                    array(select taxonomy from assignments a where a.product_key = sized.product_key
-                          order by taxonomy) as taxonomies,
-                    array(select auto_epoch from assignments a where a.product_key = sized.product_key
-                          order by taxonomy) as epochs,
-                    array(select auto_state = 'PENDING' from assignments a where a.product_key = sized.product_key
-                          order by taxonomy) as pending
-             from sized where before < $3 order by product_key",
+                        as decision_precision, taxonomies, epochs, pending
+             from sized cross join lateral (
+                 select coalesce(array_agg(taxonomy), '{}') as taxonomies, coalesce(array_agg(auto_epoch), '{}') as epochs,
+                        coalesce(array_agg(auto_state = 'PENDING'), '{}') as pending
+                 from (select taxonomy, auto_epoch, auto_state from assignments a
+                       where a.product_key = sized.product_key order by taxonomy) as slots) as of_product
+             where before < $3 order by product_key",
         )
         .bind(&accounts)
         .bind(&ids)

@@ -87,15 +87,23 @@ impl Columns {
 }
 
 /// The products of these ids, locked in the order of their ids, so that writers never wait for each other in a circle.
+///
+/// Each id is looked up by itself: asked for `any` of them in the order of ids, a planner that has not yet heard how many
+/// products there are reads all products of the shop in that order, and compares each with every id.
 pub(super) async fn lock_products(
     tx: &mut Tx,
     account: i64,
     shop: ShopId,
     ids: &[&str],
 ) -> Result<Vec<Current>, StoreError> {
+    // Text sorts by its bytes here as the column does, by code points.
+    let mut ids = ids.to_vec();
+    ids.sort_unstable();
+    ids.dedup();
     let rows = sqlx::query_as(
-        "select product_key, product_id, version, shop_ids, details, applications from products
-         where account_id = $1 and shop_id = $2 and product_id = any($3) order by product_id for update",
+        "select found.* from unnest($3::text[]) as wanted (id) cross join lateral (
+             select product_key, product_id, version, shop_ids, details, applications from products
+             where account_id = $1 and shop_id = $2 and product_id = id for update) as found",
     )
     .bind(account)
     .bind(shop.stored())
