@@ -237,7 +237,7 @@ impl Engine {
         match self {
             Engine::Postgres(postgres) => {
                 postgres.require_ready().await.map_err(|_| EngineError::NotReady)?;
-                postgres.project(changes).await?;
+                postgres.project(changes, false).await?;
                 Ok(vec![Outcome::Done; changes.len()])
             }
             Engine::Elasticsearch(elastic) => elastic.apply(changes).await,
@@ -318,9 +318,9 @@ impl Postgres {
         self.ready_at.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes documents of the shape of this version, unless a later one writes its own.
-    async fn project(&self, changes: &[Change]) -> Result<(), EngineError> {
-        if self.store.project(changes, POSTGRES_FAMILY, POSTGRES_VERSION).await? {
+    /// Writes documents of the shape of this version, unless a later one writes its own; `anew` over those of another shape.
+    async fn project(&self, changes: &[Change], anew: bool) -> Result<(), EngineError> {
+        if self.store.project(changes, POSTGRES_FAMILY, POSTGRES_VERSION, anew).await? {
             return Ok(());
         }
         *self.ready_at() = None;
@@ -357,7 +357,7 @@ impl Postgres {
             let changes: Vec<Change> =
                 tokio::task::spawn_blocking(move || part.products.into_iter().map(StoredProduct::change).collect())
                     .await?;
-            self.project(&changes).await?;
+            self.project(&changes, true).await?;
             self.store.set_built_to(&checkpoint.name, after).await?;
             done += changes.len() as i64;
             progress(done, total.max(done));

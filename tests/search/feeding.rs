@@ -147,6 +147,27 @@ async fn several_services_feed_one_index_while_it_is_rebuilt() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_rebuild_has_written_is_not_written_again_by_the_queue() {
+    let fixture = Fixture::new().await;
+    let engine = fixture.postgres();
+    fixture.create(ShopId::GLOBAL, &[("1".to_owned(), named("x"))]).await;
+    engine.rebuild(&|_, _| {}).await.expect("an index");
+    let place = async || -> String {
+        sqlx::query_scalar("select ctid::text from search_documents")
+            .fetch_one(fixture.store.pool())
+            .await
+            .expect("a document")
+    };
+    let before = place().await;
+    let _service = feed(&fixture, &engine);
+    until_equal(&fixture, &engine, VISIBLE + SLACK).await;
+    assert_eq!(place().await, before, "it was there");
+    fixture.create(ShopId::GLOBAL, &[("1".to_owned(), named("y"))]).await;
+    until_found(&fixture, &engine, "y", &["1"]).await;
+    assert_ne!(place().await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_comparison_names_every_difference() {
     let fixture = Fixture::new().await;
     fixture.create(ShopId::GLOBAL, &["1", "2", "3"].map(|id| (id.to_owned(), named("x")))).await;

@@ -17,9 +17,18 @@ impl Store {
     /// Writes changes in a transaction of their own, as documents of this version of a family, and tells whether it has: not
     /// where a later version makes an index of the family or has made one.
     ///
+    /// What is there of the same version of its product is written `anew` only while the index is built: later it is what
+    /// would be written, and stays.
+    ///
     /// # Errors
     /// When the database fails.
-    pub async fn project(&self, changes: &[Change], family: &str, version: i32) -> Result<bool, StoreError> {
+    pub async fn project(
+        &self,
+        changes: &[Change],
+        family: &str,
+        version: i32,
+        anew: bool,
+    ) -> Result<bool, StoreError> {
         let mut tx = self.begin().await?;
         // A later version that is about to begin waits until these are written, and then writes over them.
         sqlx::raw_sql("lock table search_indexes in share mode").execute(&mut *tx).await?;
@@ -33,7 +42,7 @@ impl Store {
             tx.rollback().await?;
             return Ok(false);
         }
-        project(&mut tx, changes).await?;
+        project(&mut tx, changes, anew).await?;
         tx.commit().await?;
         Ok(true)
     }
@@ -152,7 +161,7 @@ fn line_of_words(text: &Text) -> String {
     line
 }
 
-async fn project(tx: &mut Tx, changes: &[Change]) -> Result<(), StoreError> {
+async fn project(tx: &mut Tx, changes: &[Change], anew: bool) -> Result<(), StoreError> {
     let mut changes: Vec<&Change> = changes.iter().collect();
     // Rows are locked in the order of keys, so that services which write the same ones do not wait in a circle.
     changes.sort_unstable_by_key(|change| change.key);
@@ -183,7 +192,8 @@ async fn project(tx: &mut Tx, changes: &[Change]) -> Result<(), StoreError> {
              keyword_words = excluded.keyword_words, name_words = excluded.name_words, tag_words = excluded.tag_words,
              all_keywords = excluded.all_keywords, all_names = excluded.all_names, all_tags = excluded.all_tags,
              written_at = now()
-         where search_documents.version <= excluded.version and search_documents.account_id is not null",
+         where (search_documents.version < excluded.version or $17 and search_documents.version = excluded.version)
+           and search_documents.account_id is not null",
     )
     .bind(changes.iter().map(|change| change.key).collect::<Vec<_>>())
     .bind(changes.iter().map(|change| change.document.as_ref().map(|_| change.account)).collect::<Vec<_>>())
@@ -201,7 +211,7 @@ async fn project(tx: &mut Tx, changes: &[Change]) -> Result<(), StoreError> {
     for field in &fields {
         query = query.bind(field.iter().map(|columns| columns.all.clone()).collect::<Vec<_>>());
     }
-    query.execute(&mut **tx).await?;
+    query.bind(anew).execute(&mut **tx).await?;
     Ok(())
 }
 
