@@ -3,6 +3,7 @@
 //! [`text`] and [`features`] say what is read from a text; [`model`] is the file that training writes; `score` finds
 //! candidate classes and `rank` makes probabilities of their scores. Everything is immutable and may be shared by threads.
 
+pub mod best;
 mod dense;
 pub mod features;
 pub mod lexicon;
@@ -24,8 +25,8 @@ use std::path::Path;
 use crate::domain::{ClassCode, Precision};
 pub use dense::{KNOWN_NAME, OPINIONS};
 use features::{Kind, pieces};
+use model::Model;
 pub use model::{Balance, Limits, ModelError, ModelInfo};
-use model::{DIMENSIONS, Model};
 pub use rank::probabilities;
 use score::Scorer;
 
@@ -180,16 +181,6 @@ impl Classifier {
         SCORER.with_borrow_mut(|scorer| {
             scorer.query.read(&self.model, text);
             scorer.query.vector()
-        })
-    }
-
-    /// The direction of the text's words over the vectors of the model; none when it knows none of them.
-    ///
-    /// For training: the third voice is fitted on what the service will see.
-    pub fn direction(&self, text: &ProductText<'_>) -> Option<[f32; DIMENSIONS]> {
-        SCORER.with_borrow_mut(|scorer| {
-            scorer.query.read(&self.model, text);
-            voices::direction(&self.model, &scorer.query)
         })
     }
 

@@ -25,17 +25,17 @@ pub use error::ModelError;
 pub use info::{Balance, Limits, ModelInfo, Ranker};
 
 /// Version of the layout of the file.
-pub const FORMAT_VERSION: u32 = 4;
-
+pub const FORMAT_VERSION: u32 = 5;
 /// Dimensions of the vectors of words.
 pub const DIMENSIONS: usize = 64;
-
+/// Headings whose weights for a dimension stand together.
+pub const HEADING_GROUP: usize = 16;
 /// Bytes of a word's vector: its scale, then a signed byte for each dimension.
 pub const WORD_VECTOR: usize = 4 + DIMENSIONS;
-
 /// Bytes of a name: the upper half of its key (4), by which names are ordered, and the index of its heading (2).
 pub const NAME: usize = 6;
-
+/// Added to that index where the name stands elsewhere too, beside a description or shelves that tell another good.
+pub const ALONE: u16 = 1 << 15;
 /// Bytes of a model file, at most.
 const MAX_FILE_BYTES: u64 = 512 << 20;
 
@@ -79,7 +79,7 @@ pub enum Section {
     Words,
     /// Vectors of words, [`WORD_VECTOR`] bytes each.
     WordVectors,
-    /// Weights of the third voice: a row over all headings for each dimension, and one of intercepts; 4-byte floats.
+    /// Weights of the third voice, 4-byte floats: for each [`HEADING_GROUP`] a row a dimension, and one of intercepts.
     HeadingVectors,
     /// Names as wholes with the heading under which people wrote them, see [`NAME`] and
     /// [`Extractor::name_keys`](super::features::Extractor::name_keys).
@@ -185,7 +185,8 @@ impl Model {
             && 2 * nodes - leaves <= usize::from(u16::MAX)
             && self.section(Section::WordVectors).len().is_multiple_of(WORD_VECTOR)
             && self.section(Section::Names).len().is_multiple_of(NAME)
-            && self.array::<4>(Section::HeadingVectors).len() == (DIMENSIONS + 1) * (nodes - leaves)
+            && self.array::<4>(Section::HeadingVectors).len()
+                == (DIMENSIONS + 1) * (nodes - leaves).next_multiple_of(HEADING_GROUP)
             && std::str::from_utf8(self.section(Section::RowTexts)).is_ok();
         if !fits {
             return Err(ModelError::Malformed("its sections do not fit together"));
@@ -235,12 +236,13 @@ impl Model {
         self.table(Section::Words)
     }
 
-    /// The index of the heading of a name, by its key.
-    pub(crate) fn heading_of_name(&self, key: u64) -> Option<usize> {
+    /// The index of the heading of a name, by its key; `alone` when nothing stands beside it.
+    pub(crate) fn heading_of_name(&self, key: u64, alone: bool) -> Option<usize> {
         let (names, wanted) = (self.array::<NAME>(Section::Names), (key >> 32) as u32);
         let at = names.partition_point(|name| u32_at(name, 0) < wanted);
         let name = names.get(at).filter(|name| u32_at(*name, 0) == wanted)?;
-        Some(usize::from(u16::from_le_bytes([name[4], name[5]])))
+        let heading = u16::from_le_bytes([name[4], name[5]]);
+        (alone || heading & ALONE == 0).then_some(usize::from(heading & !ALONE))
     }
 
     fn table(&self, section: Section) -> Table<'_> {

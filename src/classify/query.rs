@@ -102,7 +102,8 @@ impl Query {
     }
 
     fn look_up(&mut self, model: &Model) {
-        let mut headings = self.extractor.name_keys().iter().filter_map(|key| model.heading_of_name(*key));
+        let is_alone = [Field::Tag, Field::Description].iter().all(|&field| self.evidence[field as usize] == 0);
+        let mut headings = self.extractor.name_keys().iter().filter_map(|key| model.heading_of_name(*key, is_alone));
         let first = headings.next();
         self.known_heading = first.filter(|first| headings.all(|other| other == *first));
     }

@@ -1,5 +1,6 @@
 //! Candidates of a text: the leaves with the highest learnt scores, and the best ones of the second voice's headings.
 
+use super::best::{by_score, keep_best_of, keep_best_of_groups};
 use super::features::FIELDS;
 use super::model::Model;
 use super::query::Query;
@@ -97,13 +98,10 @@ impl Scorer {
         self.learnt.weigh_all(model.nodes(), &shares, &mut self.choice);
         let (below, above) = self.choice.split_at(model.leaves());
         let heard = above.iter().enumerate().filter(|(_, above)| **above != 0.0);
-        let scored = heard.flat_map(|(heading, &above)| {
-            model.leaves_of_heading(heading).map(move |leaf| (below[leaf] + above, leaf as u32))
-        });
-        keep_best_of(scored, MAX_BY_SCORE, &mut self.order);
+        let groups = heard.map(|(heading, &above)| (model.leaves_of_heading(heading), above));
+        keep_best_of_groups(below, groups, MAX_BY_SCORE, &mut self.order);
         let mut chosen: Vec<u32> = self.order.iter().map(|&(_, leaf)| leaf).collect();
-        let shares = self.voices.of_features.shares.iter().enumerate();
-        keep_best_of(shares.map(|(heading, &share)| (share, heading as u32)), MAX_BY_VOICE, &mut self.order);
+        keep_best_of(&self.voices.of_features.shares, MAX_BY_VOICE, &mut self.order);
         for &(_, heading) in &self.order {
             let leaves = model.leaves_of_heading(heading as usize);
             if !chosen.iter().any(|leaf| leaves.contains(&(*leaf as usize))) {
@@ -172,32 +170,4 @@ impl Scorer {
         let features = model.row_features(row).iter().map(|packed| u32::from_le_bytes(*packed));
         features.map(|packed| self.query.weight_of(packed & 0xff_ffff) * (packed >> 24) as f32).sum::<f32>() / 255.0
     }
-}
-
-/// The best of many, which are not kept all at once.
-fn keep_best_of(scored: impl Iterator<Item = (f32, u32)>, most: usize, order: &mut Vec<(f32, u32)>) {
-    order.clear();
-    let mut worst = f32::MIN;
-    for (score, at) in scored {
-        if score > worst {
-            order.push((score, at));
-            if order.len() == 4 * most {
-                keep_best(order, most);
-                worst = order[most - 1].0;
-            }
-        }
-    }
-    keep_best(order, most);
-}
-
-/// Keeps the best of these, the last of them at the end.
-fn keep_best(order: &mut Vec<(f32, u32)>, most: usize) {
-    if order.len() > most {
-        order.select_nth_unstable_by(most - 1, by_score);
-        order.truncate(most);
-    }
-}
-
-fn by_score(a: &(f32, u32), b: &(f32, u32)) -> std::cmp::Ordering {
-    b.0.total_cmp(&a.0).then(a.1.cmp(&b.1))
 }

@@ -9,8 +9,9 @@ use super::features::FIELDS;
 use super::model::{Model, Section};
 use super::query::Query;
 use super::sums::Sums;
+use super::{Classifier, ProductText, SCORER};
 
-pub use super::model::{DIMENSIONS, WORD_VECTOR};
+pub use super::model::{DIMENSIONS, HEADING_GROUP, WORD_VECTOR};
 
 /// Weight of one step of a weight of the second voice.
 pub const SECOND_STEP: f32 = 1.0 / 1024.0;
@@ -58,16 +59,25 @@ impl Opinion {
 
     /// Makes probabilities of the scores that were put in.
     fn settle(&mut self) {
-        let mut highest = f32::MIN;
-        for (heading, &score) in self.shares.iter().enumerate() {
-            if score > highest {
-                (highest, self.best) = (score, heading);
-            }
+        let highest = in_lanes(&self.shares, f32::MIN, |highest, score| if score > highest { score } else { highest });
+        if let Some(best) = self.shares.iter().position(|&score| score == highest) {
+            self.best = best;
         }
         self.shares.iter_mut().for_each(|share| *share = exponential(*share - highest));
-        let total: f32 = self.shares.iter().sum();
+        let total = in_lanes(&self.shares, 0.0, |total, share| total + share);
         self.shares.iter_mut().for_each(|share| *share /= total);
     }
+}
+
+/// Puts many numbers into one, in an order of which the compiler can compute several at once.
+fn in_lanes(values: &[f32], first: f32, put: impl Fn(f32, f32) -> f32) -> f32 {
+    const LANES: usize = 16;
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let mut lanes = [first; LANES];
+    for chunk in chunks {
+        lanes.iter_mut().zip(chunk).for_each(|(lane, value)| *lane = put(*lane, *value));
+    }
+    lanes.into_iter().chain(rest.iter().copied()).fold(first, put)
 }
 
 impl Voices {
@@ -96,35 +106,56 @@ impl Voices {
         }
     }
 
-    /// Scores of the third voice: a row of the section for each dimension, and a last one that is added as it is.
+    /// Scores of the third voice, of a group of headings at a time, so that its sums stay at hand.
     fn hear(&mut self, model: &Model, headings: usize, direction: &[f32; DIMENSIONS]) {
-        let weights = model.array::<4>(Section::HeadingVectors);
-        let Some((rows, intercepts)) = weights.split_at_checked(DIMENSIONS * headings) else { return };
+        let weights = model.array::<{ 4 * HEADING_GROUP }>(Section::HeadingVectors);
         let scores = &mut self.of_words.shares;
-        scores.extend(intercepts.iter().map(|bytes| f32::from_le_bytes(*bytes)));
-        // Four dimensions at once: fewer scores are read and written, and the sums are the same.
-        for (rows, x) in rows.chunks_exact(4 * headings.max(1)).zip(direction.as_chunks::<4>().0) {
-            let (first, rest) = rows.split_at(headings);
-            let (second, rest) = rest.split_at(headings);
-            let (third, fourth) = rest.split_at(headings);
-            let weights = first.iter().zip(second).zip(third).zip(fourth);
-            for (score, (((a, b), c), d)) in scores.iter_mut().zip(weights) {
-                for (x, weight) in x.iter().zip([a, b, c, d]) {
-                    *score += x * f32::from_le_bytes(*weight);
-                }
+        for group in weights.chunks_exact(DIMENSIONS + 1) {
+            let mut sums = [0.0f32; HEADING_GROUP];
+            for (x, row) in direction.iter().chain([&1.0]).zip(group) {
+                let (row, _) = row.as_chunks::<4>();
+                sums.iter_mut().zip(row).for_each(|(sum, weight)| *sum += x * f32::from_le_bytes(*weight));
             }
+            scores.extend(sums);
         }
+        scores.truncate(headings);
     }
 }
 
-/// The sum of the vectors of the naming words, cut to length one; none when no word has one.
-pub(crate) fn direction(model: &Model, query: &Query) -> Option<[f32; DIMENSIONS]> {
-    let (table, vectors) = (model.words(), model.array::<WORD_VECTOR>(Section::WordVectors));
-    let mut sum = [0.0f32; DIMENSIONS];
-    for word in query.extractor().plain_words() {
+/// What is needed of a text to fit the third voice.
+impl Classifier {
+    /// The words of the text that name the good and have a vector: indices of the vectors, and weights.
+    pub fn naming_words(&self, text: &ProductText<'_>) -> Vec<(u32, f32)> {
+        SCORER.with_borrow_mut(|scorer| {
+            scorer.query.read(&self.model, text);
+            naming_words(&self.model, &scorer.query).collect()
+        })
+    }
+
+    /// The direction of these words over the vectors of the model; none when there is none.
+    pub fn direction(&self, text: &ProductText<'_>) -> Option<[f32; DIMENSIONS]> {
+        SCORER.with_borrow_mut(|scorer| {
+            scorer.query.read(&self.model, text);
+            direction(&self.model, &scorer.query)
+        })
+    }
+}
+
+fn naming_words<'q>(model: &'q Model, query: &'q Query) -> impl Iterator<Item = (u32, f32)> + 'q {
+    let table = model.words();
+    query.extractor().plain_words().iter().filter_map(move |word| {
         let weight = word.weight * query.naming[word.field as usize];
-        let vector = (weight > 0.0).then(|| table.get(word.key)).flatten().and_then(|at| vectors.get(at as usize));
-        let Some([a, b, c, d, steps @ ..]) = vector else { continue };
+        let at = (weight > 0.0).then(|| table.get(word.key)).flatten()?;
+        Some((at, weight))
+    })
+}
+
+/// The sum of the vectors of the naming words, cut to length one; none when no word has one.
+fn direction(model: &Model, query: &Query) -> Option<[f32; DIMENSIONS]> {
+    let vectors = model.array::<WORD_VECTOR>(Section::WordVectors);
+    let mut sum = [0.0f32; DIMENSIONS];
+    for (at, weight) in naming_words(model, query) {
+        let Some([a, b, c, d, steps @ ..]) = vectors.get(at as usize) else { continue };
         let scale = weight * f32::from_le_bytes([*a, *b, *c, *d]);
         for (sum, &step) in sum.iter_mut().zip(steps) {
             *sum += scale * f32::from(step as i8);
@@ -136,7 +167,7 @@ pub(crate) fn direction(model: &Model, query: &Query) -> Option<[f32; DIMENSIONS
 
 /// The exponential function to six digits, for arguments of at most 80; in this form the compiler computes many at once.
 #[inline]
-pub(crate) fn exponential(x: f32) -> f32 {
+pub fn exponential(x: f32) -> f32 {
     const TO_NEAREST: f32 = 12_582_912.0;
     let scaled = (x * std::f32::consts::LOG2_E).max(-126.0);
     let whole = (scaled + TO_NEAREST) - TO_NEAREST;

@@ -110,6 +110,61 @@ pub fn is_container(word: &str) -> bool {
     matches!(word, "box" | "boxes" | "kit" | "kits" | "karton" | "kartons" | "carton" | "cartons")
 }
 
+/// Whether a folded word says in what a good is packed, so that a description of nothing else (`per Beutel`, `Glas 720 ml`)
+/// tells none. In a name and on a shelf the same words are goods.
+pub fn is_packing(word: &str) -> bool {
+    matches!(
+        word,
+        "beutel"
+            | "tuete"
+            | "flasche"
+            | "flaschen"
+            | "glas"
+            | "dose"
+            | "dosen"
+            | "netz"
+            | "schale"
+            | "schalen"
+            | "sack"
+            | "sackerl"
+            | "korb"
+            | "kiste"
+            | "steige"
+            | "becher"
+            | "bund"
+            | "topf"
+            | "tiegel"
+            | "tube"
+            | "rolle"
+            | "eimer"
+            | "kanister"
+            | "schachtel"
+            | "mehrweg"
+            | "einweg"
+            | "bag"
+            | "bags"
+            | "bottle"
+            | "bottles"
+            | "jar"
+            | "jars"
+            | "tin"
+            | "tins"
+            | "can"
+            | "cans"
+            | "net"
+            | "tray"
+            | "basket"
+            | "tub"
+            | "pouch"
+            | "sachet"
+            | "punnet"
+            | "bunch"
+            | "bucket"
+            | "crate"
+            | "roll"
+    )
+}
+
 /// Whether a folded word says that something is given: what that is, its name does not settle (`gift box`, `gift bag`).
 pub fn is_gift(word: &str) -> bool {
     matches!(

@@ -10,7 +10,7 @@ use vat_classification::jobs::review;
 use vat_classification::store::changes::Selection;
 use vat_classification::store::pages::Position;
 use vat_classification::store::parked::Queue;
-use vat_classification::store::products::{Asked, Merged, NewProduct};
+use vat_classification::store::products::{Asked, NewProduct};
 use vat_classification::store::{Settings, Store, StoreError};
 
 use crate::app::{App, action_body};
@@ -182,43 +182,6 @@ const RESTORED: &str = "create table restored (like journal_base including all);
     insert into restored select * from journal_base;
     drop table journal_base;
     alter table restored rename to journal_base";
-
-#[tokio::test]
-async fn products_are_looked_up_one_by_one_before_the_database_knows_how_many_there_are() {
-    let database = database().await;
-    let settings = Settings { database_connections: 1, ..Settings::default() };
-    let store = Store::connect_with(&database.url, &settings).await.expect("a connection");
-    store.create_account("new", Plan::Unlimited).await.expect("an account");
-    let caller = store.account_by_name("new", "x").await.expect("an answer").expect("the account");
-    // Stored a moment ago, as by the import of a file that goes on: no statistics tell of them.
-    sqlx::query(
-        "insert into products (account_id, shop_id, product_id, version, shop_ids, details, applications,
-                               application_tags, application_issues)
-         select $1, 0, 'p' || n, 1, '{}', '{}', '{}', '{}', '[]' from generate_series(1, 5000) n",
-    )
-    .bind(caller.account)
-    .execute(store.pool())
-    .await
-    .expect("products");
-    let read = async || -> i64 {
-        sqlx::query("select pg_stat_force_next_flush()").execute(store.pool()).await.expect("flushed");
-        sqlx::query_scalar(
-            "select sum(idx_tup_read)::bigint + min(seq_tup_read) from pg_stat_user_indexes join pg_stat_user_tables
-             using (relid) where pg_stat_user_tables.relname = 'products'",
-        )
-        .fetch_one(store.pool())
-        .await
-        .expect("statistics")
-    };
-    let ids: Vec<String> = (1..=100).map(|n| format!("p{n}")).collect();
-    let nothing = json!({});
-    let patched: Vec<_> = ids.iter().map(|id| (id.as_str(), &nothing)).collect();
-    let before = read().await;
-    let merged = store.merge_products(&caller, ShopId::GLOBAL, &patched, false).await.expect("merged");
-    assert_eq!(merged, vec![Merged::Unchanged; 100]);
-    let read = read().await - before;
-    assert!(read <= 200, "{read} products were read to find 100");
-}
 
 #[tokio::test]
 async fn a_database_that_was_put_back_to_an_earlier_state_is_noticed_once() {

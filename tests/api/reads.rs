@@ -4,16 +4,20 @@ use std::time::Duration;
 
 use axum::body::Body;
 use chrono::Utc;
+use serde_json::json;
 use vat_classification::domain::ShopId;
 use vat_classification::domain::Verdict;
+use vat_classification::domain::access::Plan;
 use vat_classification::jobs::auto_assignment::decide_by;
-use vat_classification::store::Store;
 use vat_classification::store::changes::Selection;
 use vat_classification::store::pages::Position;
 use vat_classification::store::parked::Queue;
+use vat_classification::store::products::Merged;
+use vat_classification::store::{Settings, Store};
 
 use crate::app::App;
 use crate::plans::Large;
+use crate::support::database;
 
 /// What something read, beside the most that it may.
 struct Told {
@@ -165,4 +169,41 @@ async fn a_move_reads_the_account_that_moves() {
     let large = reader.within("a move", 200_000, async |large| moved(large, "account 7").await).await;
     assert_eq!(large.expect("moved"), 1_000);
     reader.judge();
+}
+
+#[tokio::test]
+async fn products_are_looked_up_one_by_one_before_the_database_knows_how_many_there_are() {
+    let database = database().await;
+    let settings = Settings { database_connections: 1, ..Settings::default() };
+    let store = Store::connect_with(&database.url, &settings).await.expect("a connection");
+    store.create_account("new", Plan::Unlimited).await.expect("an account");
+    let caller = store.account_by_name("new", "x").await.expect("an answer").expect("the account");
+    // Stored a moment ago, as by the import of a file that goes on: no statistics tell of them.
+    sqlx::query(
+        "insert into products (account_id, shop_id, product_id, version, shop_ids, details, applications,
+                               application_tags, application_issues)
+         select $1, 0, 'p' || n, 1, '{}', '{}', '{}', '{}', '[]' from generate_series(1, 5000) n",
+    )
+    .bind(caller.account)
+    .execute(store.pool())
+    .await
+    .expect("products");
+    let read = async || -> i64 {
+        sqlx::query("select pg_stat_force_next_flush()").execute(store.pool()).await.expect("flushed");
+        sqlx::query_scalar(
+            "select sum(idx_tup_read)::bigint + min(seq_tup_read) from pg_stat_user_indexes join pg_stat_user_tables
+             using (relid) where pg_stat_user_tables.relname = 'products'",
+        )
+        .fetch_one(store.pool())
+        .await
+        .expect("statistics")
+    };
+    let ids: Vec<String> = (1..=100).map(|n| format!("p{n}")).collect();
+    let nothing = json!({});
+    let patched: Vec<_> = ids.iter().map(|id| (id.as_str(), &nothing)).collect();
+    let before = read().await;
+    let merged = store.merge_products(&caller, ShopId::GLOBAL, &patched, false).await.expect("merged");
+    assert_eq!(merged, vec![Merged::Unchanged; 100]);
+    let read = read().await - before;
+    assert!(read <= 200, "{read} products were read to find 100");
 }

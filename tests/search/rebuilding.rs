@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use elasticsearch::Elasticsearch;
 use elasticsearch::http::transport::Transport;
@@ -12,13 +12,15 @@ use tokio::sync::Notify;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use vat_classification::domain::{Details, ShopId};
 use vat_classification::jobs::projection;
-use vat_classification::search::Engine;
+use vat_classification::search::{Engine, EngineError};
 
 use crate::fixture::{Fixture, details};
 use crate::support;
 
 /// More than an engine writes in one part.
 const PRODUCTS: usize = 1_200;
+/// How long a rebuild that was dropped may be busy.
+const UNTIL_FREE: Duration = Duration::from_secs(30);
 
 fn named(name: &str) -> Details {
     details(json!({"languageAttributes": {"en": {"productName": name}}}))
@@ -31,10 +33,17 @@ fn feed(fixture: &Fixture, engine: &Engine) -> (Arc<Notify>, DropGuard) {
     (wake, shutdown.drop_guard())
 }
 
-/// Rebuilds and tells how many products were written by it.
+/// Rebuilds and tells how many products were written by it. One that was dropped before is busy until its connection has
+/// been given back.
 async fn rebuild(engine: &Engine) -> i64 {
     let written = AtomicI64::new(0);
-    engine.rebuild(&|done, _| written.store(done, Ordering::SeqCst)).await.expect("an index");
+    let deadline = Instant::now() + UNTIL_FREE;
+    loop {
+        match engine.rebuild(&|done, _| written.store(done, Ordering::SeqCst)).await {
+            Err(EngineError::Busy) if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
+            done => break done.expect("an index"),
+        }
+    }
     written.into_inner()
 }
 

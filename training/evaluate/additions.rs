@@ -125,19 +125,18 @@ mod tests {
     fn more_said_of_a_good_seldom_lowers_its_heading_and_never_the_share_decided() {
         // These rows have been learnt by now: that more text does no harm to what is known. For rows that were not learnt
         // `evaluate --corpus` tells the same of the model that `fit --measuring` writes.
-        // Two per cent are wanted of all three. The name in the other language is that of another good of the code here,
-        // which is harder than its own; it stands at 2.1. Descriptions are far from it: they lower the right heading in
-        // 10.5 % of rows and raise it in 10.3 %, so that only the others are held to raise more than they lower.
-        const MOST_LOWERED: [f64; 3] = [12.0, 2.0, 3.0];
+        // Two per cent are wanted of all three. Of rows that were not learnt a description lowers the right heading in 2.7 %
+        // and raises it in 33 %; the name in the other language is that of another good of the code here, which is harder
+        // than its own (2026-11-28).
+        const MOST_LOWERED: [f64; 3] = [4.0, 2.0, 3.0];
         const LEAST_ROWS: usize = 300;
-        const DESCRIPTION: usize = 0;
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let classifier = Classifier::load(&root.join("models/classifier.bin")).expect("the model");
         let effects = measure(&classifier, &root.join("training/corpus"), &root.join("models/taxonomy/hs2022"));
-        for (at, ((what, effect), most)) in effects.expect("the corpus").into_iter().zip(MOST_LOWERED).enumerate() {
+        for ((what, effect), most) in effects.expect("the corpus").into_iter().zip(MOST_LOWERED) {
             assert!(effect.rows >= LEAST_ROWS, "{what}: {effect:?}");
             assert!(percent(effect.lowered, effect.rows) < most, "{what}: {effect:?}");
-            assert!(at == DESCRIPTION || effect.raised > effect.lowered, "{what}: {effect:?}");
+            assert!(effect.raised > effect.lowered, "{what}: {effect:?}");
             assert!(effect.decided[1] >= effect.decided[0], "{what}: {effect:?}");
         }
     }

@@ -6,12 +6,13 @@ use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use vat_classification::classify::Classifier;
 use vat_classification::classify::model::{self, FORMAT_VERSION, ModelInfo};
-use vat_classification::classify::voices::{DIMENSIONS, SECOND_STEP};
+use vat_classification::classify::voices::{DIMENSIONS, HEADING_GROUP, SECOND_STEP};
 
 use super::learn::{self, Node, Rows, Tree, Weights};
 use super::names;
 use super::second::{self, Second};
 use super::third;
+use super::tune;
 use super::vocabulary::{self, Vocabulary};
 use super::word_vectors::WordVectors;
 use super::{Sample, SampleKind, product_text};
@@ -19,16 +20,25 @@ use crate::corpus::Corpus;
 
 /// Most postings of a feature: those of the heaviest weights.
 const MAX_POSTINGS: usize = 320;
-/// Least weight of a posting and least share in a profile; what has neither is not worth its bytes. With 0.8 a model of
-/// 713,000 rows has 30.8 MB.
-const MIN_WEIGHT: f32 = 0.9;
+/// Least weight of a posting and least share in a profile; what has neither is not worth its bytes.
+const MIN_WEIGHT: f32 = 0.8;
 const MIN_SHARE: f32 = 10.0 / 255.0;
+/// Postings of a feature that are kept whatever a model weighs: a rare word has no others.
+const ALWAYS_KEPT: usize = 3;
+/// Bytes of a model, at most; the lightest weights beyond are left out. With 713,000 rows a step of 0.1 was worth 1 MB, and
+/// top-1 by titles stayed within half a point between 0.8 and 0.9 (2026-11-24).
+const MODEL_BYTES: usize = 29_950_000;
 /// Most rows of a class that are kept to compare with.
 const MAX_ROWS: usize = 8;
 /// Most bytes of a row's text that are kept to show.
 const MAX_ROW_TEXT: usize = 48;
 /// One in this many generated rows is learnt by its character n-grams too: they hold the same words again and again.
 const GENERATED_GRAM_SHARE: u64 = 4;
+/// Bytes of a feature's entry and of a posting, and the places of their sections.
+const ENTRY_BYTES: usize = 8;
+const POSTING_BYTES: usize = 4;
+const FEATURES: usize = 3;
+const POSTINGS: usize = 4;
 /// Ids of features have this many bits in a row.
 const ID_BITS: u32 = 24;
 
@@ -39,7 +49,7 @@ pub(crate) fn build(leaves: &[u32], samples: &[&Sample], corpus: &Corpus, info: 
     let lexicon = vocabulary::lexicon(&words, &corpus.own_labels);
     let vocabulary = Vocabulary::choose(samples, &lexicon).context("the lexicon is no table")?;
     ensure!(vocabulary.features.len() < 1 << ID_BITS, "too many features for the form of the rows");
-    let silent = Learnt {
+    let mut silent = Learnt {
         weights: Weights::default(),
         second: Second::default(),
         words: WordVectors::learn(&tree, samples, &words),
@@ -47,6 +57,9 @@ pub(crate) fn build(leaves: &[u32], samples: &[&Sample], corpus: &Corpus, info: 
         names: names::build(&tree, samples, &lexicon).context("the lexicon is no table")?,
         rows: RowTable::default(),
     };
+    let skeleton = assemble(&tree, &lexicon, &vocabulary, &[0; 8], &silent, info)?;
+    let skeleton = Classifier::from_bytes(skeleton)?;
+    let headings = tune::tune(&tree, &skeleton, samples, &mut silent.words);
     let skeleton = assemble(&tree, &lexicon, &vocabulary, &[0; 8], &silent, info)?;
     let skeleton = Classifier::from_bytes(skeleton)?;
     let mut rows: Vec<Vec<(u32, f32)>> = samples.par_iter().map(|sample| skeleton.vector(&sample.text())).collect();
@@ -61,7 +74,7 @@ pub(crate) fn build(leaves: &[u32], samples: &[&Sample], corpus: &Corpus, info: 
     let rows = Rows::new(&tree, &all, rows);
     // The regression of the third voice keeps one core busy; the others are learnt beside it.
     let (third, (weights, second)) = rayon::join(
-        || third::fit(&tree, &skeleton, samples),
+        || third::fit(&tree, &skeleton, samples, &headings),
         || {
             let features = vocabulary.features.len();
             (learn::learn(&tree, &rows, features), second::learn(&tree, &rows, features))
@@ -169,16 +182,15 @@ fn assemble(
     info: &ModelInfo,
 ) -> Result<Vec<u8>> {
     let rows = &learnt.rows;
-    const { assert!(FORMAT_VERSION == 4, "the order of sections below is that of version 4") };
-    let (features, postings) = postings(tree, vocabulary, &learnt.weights, &learnt.second);
+    const { assert!(FORMAT_VERSION == 5, "the order of sections below is that of version 5") };
     let no_rows = vec![0; tree.nodes() + 1];
     let starts = if rows.starts.is_empty() { &no_rows } else { &rows.starts };
-    let sections = [
+    let mut sections = [
         lexicon.to_vec(),
         vocabulary.dictionary(),
         spellings.to_vec(),
-        features,
-        postings,
+        Vec::new(),
+        Vec::new(),
         numbers(&tree.leaves),
         numbers(&tree.headings),
         tree.heading_of_leaf.iter().flat_map(|heading| heading.to_le_bytes()).collect(),
@@ -189,10 +201,55 @@ fn assemble(
         rows.texts.clone(),
         learnt.words.table.clone(),
         learnt.words.vectors.clone(),
-        learnt.third.iter().flat_map(|weight| weight.to_le_bytes()).collect(),
+        in_groups(&learnt.third, tree.headings.len()),
         learnt.names.clone(),
     ];
+    let entries = vocabulary.features.len() * ENTRY_BYTES;
+    let room = MODEL_BYTES.saturating_sub(sections.iter().map(Vec::len).sum::<usize>() + entries) / POSTING_BYTES;
+    let least = least_weight(vocabulary, learnt, room);
+    let (features, postings) = postings(tree, vocabulary, learnt, least);
+    (sections[FEATURES], sections[POSTINGS]) = (features, postings);
     Ok(model::assemble(info, &sections)?)
+}
+
+/// The weight from which postings are kept, so that there are at most so many.
+fn least_weight(vocabulary: &Vocabulary, learnt: &Learnt, most: usize) -> f32 {
+    let (mut kept, mut light) = (0, Vec::new());
+    for id in 0..vocabulary.features.len() {
+        let list = heaviest(&learnt.weights, id);
+        let is_kept = |at: usize, share: f32| at < ALWAYS_KEPT || share >= MIN_SHARE;
+        kept += list.iter().enumerate().filter(|(at, (.., share))| is_kept(*at, *share)).count()
+            + learnt.second.of(id).count();
+        let others = list.iter().enumerate().filter(|(at, (.., share))| !is_kept(*at, *share));
+        light.extend(others.map(|(_, (_, weight, _))| weight.abs()));
+    }
+    let room = most.saturating_sub(kept);
+    if room >= light.len() {
+        return MIN_WEIGHT;
+    }
+    // The weights from this one on find room.
+    let (_, least, _) = light.select_nth_unstable_by(room, |a, b| b.total_cmp(a));
+    least.next_up()
+}
+
+/// The postings of a feature that may be kept, the heaviest first.
+fn heaviest(weights: &Weights, id: usize) -> Vec<(Node, f32, f32)> {
+    let counts = |&(_, weight, share): &(Node, f32, f32)| weight.abs() >= MIN_WEIGHT || share >= MIN_SHARE;
+    let mut list: Vec<(Node, f32, f32)> = weights.of(id).filter(counts).collect();
+    list.sort_by(|a, b| (b.1.abs() + b.2).total_cmp(&(a.1.abs() + a.2)).then(a.0.cmp(&b.0)));
+    list.truncate(MAX_POSTINGS);
+    list
+}
+
+/// Rows over all headings as the file has them: group by group, the last one filled up.
+fn in_groups(rows: &[f32], headings: usize) -> Vec<u8> {
+    let group = |first: usize| {
+        let row = move |row: &[f32]| {
+            std::array::from_fn::<f32, HEADING_GROUP, _>(|at| row.get(first + at).copied().unwrap_or(0.0))
+        };
+        rows.chunks_exact(headings).flat_map(row)
+    };
+    (0..headings).step_by(HEADING_GROUP).flat_map(group).flat_map(f32::to_le_bytes).collect()
 }
 
 fn numbers(values: &[u32]) -> Vec<u8> {
@@ -200,16 +257,15 @@ fn numbers(values: &[u32]) -> Vec<u8> {
 }
 
 /// The entries and postings of all features, pruned and rounded.
-fn postings(tree: &Tree, vocabulary: &Vocabulary, weights: &Weights, second: &Second) -> (Vec<u8>, Vec<u8>) {
+fn postings(tree: &Tree, vocabulary: &Vocabulary, learnt: &Learnt, least: f32) -> (Vec<u8>, Vec<u8>) {
     let (mut entries, mut postings) = (Vec::new(), Vec::new());
     for (id, &(_, rarity)) in vocabulary.features.iter().enumerate() {
-        let counts = |&(_, weight, share): &(Node, f32, f32)| weight.abs() >= MIN_WEIGHT || share >= MIN_SHARE;
-        let mut list: Vec<(Node, f32, f32)> = weights.of(id).filter(counts).collect();
-        if list.len() > MAX_POSTINGS {
-            list.sort_by(|a, b| (b.1.abs() + b.2).total_cmp(&(a.1.abs() + a.2)).then(a.0.cmp(&b.0)));
-            list.truncate(MAX_POSTINGS);
-            list.sort_by_key(|&(node, ..)| node);
-        }
+        let list = heaviest(&learnt.weights, id).into_iter().enumerate();
+        let kept = |(at, (_, weight, share)): &(usize, (Node, f32, f32))| {
+            *at < ALWAYS_KEPT || *share >= MIN_SHARE || weight.abs() >= least
+        };
+        let mut list: Vec<(Node, f32, f32)> = list.filter(kept).map(|(_, posting)| posting).collect();
+        list.sort_by_key(|&(node, ..)| node);
         // A scale loses its lower half in the file; with a little more of it the heaviest weight still fits.
         let scale = model::scale_of(list.iter().map(|(_, weight, _)| weight.abs()).fold(0.0, f32::max) / 126.0);
         entries.extend_from_slice(&((postings.len() / 4) as u32).to_le_bytes());
@@ -220,7 +276,7 @@ fn postings(tree: &Tree, vocabulary: &Vocabulary, weights: &Weights, second: &Se
             postings.extend_from_slice(&node.to_le_bytes());
             postings.extend_from_slice(&[weight as u8, share]);
         }
-        for (heading, weight) in second.of(id) {
+        for (heading, weight) in learnt.second.of(id) {
             let weight = (weight / SECOND_STEP).round().clamp(f32::from(i16::MIN), f32::from(i16::MAX)) as i16;
             postings.extend_from_slice(&((tree.nodes() as Node) + heading).to_le_bytes());
             postings.extend_from_slice(&weight.to_le_bytes());
@@ -229,4 +285,23 @@ fn postings(tree: &Tree, vocabulary: &Vocabulary, weights: &Weights, second: &Se
     entries.extend_from_slice(&((postings.len() / 4) as u32).to_le_bytes());
     entries.extend_from_slice(&[0; 4]);
     (entries, postings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_weights_of_headings_stand_in_full_groups() {
+        let headings = HEADING_GROUP + 2;
+        let rows: Vec<f32> = (0..3 * headings).map(|at| at as f32).collect();
+        let bytes = in_groups(&rows, headings);
+        let at = |group: usize, row: usize, heading: usize| {
+            let from = 4 * ((group * 3 + row) * HEADING_GROUP + heading);
+            f32::from_le_bytes(bytes[from..from + 4].try_into().expect("four bytes"))
+        };
+        assert_eq!(bytes.len(), 4 * 2 * 3 * HEADING_GROUP);
+        assert_eq!((at(0, 0, 5), at(0, 2, 5)), (5.0, (2 * headings + 5) as f32));
+        assert_eq!((at(1, 1, 1), at(1, 1, 2)), ((headings + HEADING_GROUP + 1) as f32, 0.0));
+    }
 }

@@ -8,6 +8,8 @@ use std::ops::Range;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
+use vat_classification::classify::best::keep_best_of_groups;
+use vat_classification::classify::voices::exponential;
 use vat_classification::domain::ClassCode;
 
 use super::{Sample, SampleKind};
@@ -38,6 +40,7 @@ pub(crate) struct Tree {
     pub(crate) leaves: Vec<u32>,
     pub(crate) headings: Vec<u32>,
     pub(crate) heading_of_leaf: Vec<u16>,
+    leaves_of_heading: Vec<Range<usize>>,
 }
 
 impl Tree {
@@ -46,7 +49,9 @@ impl Tree {
         headings.dedup();
         let index = |leaf: &u32| headings.partition_point(|&heading| heading < leaf / 100) as u16;
         let heading_of_leaf = leaves.iter().map(index).collect();
-        Tree { leaves: leaves.to_vec(), headings, heading_of_leaf }
+        let first_leaf = |heading: u32| leaves.partition_point(|leaf| leaf / 100 < heading);
+        let leaves_of_heading = headings.iter().map(|&heading| first_leaf(heading)..first_leaf(heading + 1)).collect();
+        Tree { leaves: leaves.to_vec(), headings, heading_of_leaf, leaves_of_heading }
     }
 
     pub(crate) fn nodes(&self) -> usize {
@@ -208,7 +213,7 @@ pub(crate) fn learn(tree: &Tree, rows: &Rows, features: usize) -> Weights {
 struct Competition {
     scores: Vec<f32>,
     errors: Vec<f32>,
-    order: Vec<(f32, usize)>,
+    order: Vec<(f32, u32)>,
 }
 
 impl Competition {
@@ -237,35 +242,33 @@ impl Competition {
             }
         }
         for &(_, leaf) in &self.order {
-            self.errors[leaf] = 0.0;
-            self.errors[tree.heading_node(leaf)] = 0.0;
+            self.errors[leaf as usize] = 0.0;
+            self.errors[tree.heading_node(leaf as usize)] = 0.0;
         }
         gradients
     }
 
     /// Fills the errors (probability less truth) of the best leaves and those of the target, and of their headings.
     fn compete(&mut self, tree: &Tree, target: &Range<usize>) {
-        self.order.clear();
-        for leaf in 0..tree.leaves.len() {
-            let (own, above) = (self.scores[leaf], self.scores[tree.heading_node(leaf)]);
-            if own != 0.0 || above != 0.0 || target.contains(&leaf) {
-                self.order.push((own + above, leaf));
+        let (below, above) = self.scores.split_at(tree.leaves.len());
+        let heard = above.iter().zip(&tree.leaves_of_heading).filter(|(above, _)| **above != 0.0);
+        let groups = heard.map(|(&above, leaves)| (leaves.clone(), above));
+        keep_best_of_groups(below, groups, COMPETITORS, &mut self.order);
+        for leaf in target.clone() {
+            if !self.order.iter().any(|&(_, known)| known as usize == leaf) {
+                self.order.push((self.scores[leaf] + self.scores[tree.heading_node(leaf)], leaf as u32));
             }
         }
-        let by_score = |a: &(f32, usize), b: &(f32, usize)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
-        if self.order.len() > COMPETITORS {
-            self.order.select_nth_unstable_by(COMPETITORS - 1, by_score);
-            let targets = self.order[COMPETITORS..].iter().copied().filter(|(_, leaf)| target.contains(leaf));
-            let targets: Vec<(f32, usize)> = targets.collect();
-            self.order.truncate(COMPETITORS);
-            self.order.extend(targets);
-        }
         let highest = self.order.iter().map(|(score, _)| *score).fold(f32::MIN, f32::max);
-        let total: f32 = self.order.iter().map(|(score, _)| (score - highest).exp()).sum();
-        let of_target: f32 =
-            self.order.iter().filter(|(_, leaf)| target.contains(leaf)).map(|(score, _)| (score - highest).exp()).sum();
+        let total: f32 = self.order.iter().map(|(score, _)| exponential(score - highest)).sum();
+        let of_target: f32 = self
+            .order
+            .iter()
+            .filter(|(_, leaf)| target.contains(&(*leaf as usize)))
+            .map(|(score, _)| exponential(score - highest))
+            .sum();
         for &(score, leaf) in &self.order {
-            let share = (score - highest).exp();
+            let (share, leaf) = (exponential(score - highest), leaf as usize);
             // Where the leaf is open, the truth is spread over the leaves of the target as the model believes.
             let truth = if target.contains(&leaf) { share / of_target.max(1e-12) } else { 0.0 };
             let error = share / total - truth;

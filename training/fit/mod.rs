@@ -16,6 +16,7 @@ mod second;
 pub(crate) mod shelves;
 mod split;
 mod third;
+mod tune;
 mod vocabulary;
 mod word_vectors;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use vat_classification::classify::features::Extractor;
 use vat_classification::classify::lexicon::Lexicon;
-use vat_classification::classify::model::NAME;
+use vat_classification::classify::model::{ALONE, NAME};
 use vat_classification::classify::table::Table;
 
 use super::learn::Tree;
@@ -23,16 +23,17 @@ pub(crate) fn build(tree: &Tree, samples: &[&Sample], lexicon: &[u8]) -> Option<
     for (sample, keys) in samples.iter().zip(keys) {
         let headings = tree.headings_of(&tree.under(&sample.code));
         let heading = (headings.len() == 1).then_some(headings.start as u16);
+        let is_alone = sample.description.is_none() && sample.tags.is_empty();
+        let is_written = is_alone && matches!(sample.kind, SampleKind::Written | SampleKind::Label);
         for key in keys {
-            let name = names.entry(key).or_insert(Name { heading, is_written: false });
-            let is_alone = sample.description.is_none() && sample.tags.is_empty();
-            name.is_written |= is_alone && matches!(sample.kind, SampleKind::Written | SampleKind::Label);
-            name.heading = name.heading.filter(|known| Some(*known) == heading);
+            let name = names.entry(key).or_default();
+            name.is_written |= is_written;
+            name.rows[usize::from(!is_alone)].add(heading);
         }
     }
     let written = names.into_iter().filter(|(_, name)| name.is_written);
     let mut known: Vec<(u32, u16)> =
-        written.filter_map(|(key, name)| Some(((key >> 32) as u32, name.heading?))).collect();
+        written.filter_map(|(key, name)| Some(((key >> 32) as u32, name.known()?))).collect();
     // Names with the same half of a key cannot be told apart.
     known.sort_unstable();
     let mut bytes = Vec::with_capacity(NAME * known.len());
@@ -44,12 +45,42 @@ pub(crate) fn build(tree: &Tree, samples: &[&Sample], lexicon: &[u8]) -> Option<
 }
 
 /// What is known of a name.
+#[derive(Default)]
 struct Name {
-    /// None when rows differ.
-    heading: Option<u16>,
+    /// Where it stands with nothing beside it, and where beside a description or shelves.
+    rows: [Stands; 2],
     /// Whether somebody wrote it and nothing beside it: templates and brands put words together that hardly anybody does, and
     /// what is described may have a name that tells no good.
     is_written: bool,
+}
+
+impl Name {
+    /// Its heading as the file has it, if rows agree where nothing stands beside it.
+    fn known(&self) -> Option<u16> {
+        let Stands::Under(heading) = self.rows[0] else { return None };
+        let agrees = matches!(self.rows[1], Stands::Nowhere) || self.rows[1] == Stands::Under(heading);
+        Some(if agrees { heading } else { heading | ALONE })
+    }
+}
+
+/// Under which heading rows stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stands {
+    #[default]
+    Nowhere,
+    Under(u16),
+    /// Under several, or under none that is told.
+    Apart,
+}
+
+impl Stands {
+    fn add(&mut self, heading: Option<u16>) {
+        *self = match (*self, heading) {
+            (Stands::Nowhere, Some(heading)) => Stands::Under(heading),
+            (Stands::Under(known), Some(heading)) if known == heading => Stands::Under(known),
+            _ => Stands::Apart,
+        };
+    }
 }
 
 #[cfg(test)]
@@ -61,16 +92,17 @@ mod tests {
 
     #[test]
     fn a_name_is_known_by_its_words_in_their_order_where_all_rows_agree() {
-        let sample = |code: &str, language, name: &str, kind| Sample {
+        let beside = |code: &str, language, name: &str, kind, tag: &str| Sample {
             code: ClassCode::new(code).expect("digits"),
             language,
             name: name.to_owned(),
             description: None,
-            tags: Vec::new(),
+            tags: tag.split_whitespace().map(str::to_owned).collect(),
             bucket: 1,
             group: 1,
             kind,
         };
+        let sample = |code: &str, language, name: &str, kind| beside(code, language, name, kind, "");
         let (german, english) = (Language::German, Language::English);
         let rows = [
             sample("610910", german, "Rotes Hemd, 2 Stück", SampleKind::Written),
@@ -81,6 +113,11 @@ mod tests {
             sample("950510", german, "Puppen", SampleKind::Written),
             sample("950300", german, "Ball", SampleKind::Generated),
             sample("95", german, "Spiel", SampleKind::Written),
+            sample("640391", german, "Stiefel", SampleKind::Written),
+            beside("640391", german, "Stiefel", SampleKind::Written, "Schuhe"),
+            sample("890399", german, "Kanu", SampleKind::Written),
+            beside("950300", german, "Kanu", SampleKind::Written, "Spielzeug"),
+            beside("950300", german, "Zoo", SampleKind::Written, "Spielzeug"),
         ];
         let samples: Vec<&Sample> = rows.iter().collect();
         let tree = Tree::new(&[610910, 640391, 890399, 950300, 950510]);
@@ -107,6 +144,9 @@ mod tests {
             (german, "Puppe", None),
             (german, "Ball", None),
             (german, "Spiel", None),
+            (german, "Stiefel", Some(1)),
+            (german, "Kanu", Some(2 | ALONE)),
+            (german, "Zoo", None),
         ] {
             assert_eq!(heading(language, name), expected, "{name}");
         }

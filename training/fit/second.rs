@@ -7,6 +7,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use vat_classification::classify::voices::exponential;
+
 use super::learn::{Rows, Tree};
 use crate::corpus::Random;
 
@@ -103,7 +105,7 @@ fn gradient(second: &Second, rows: &Rows, target: &Range<usize>, row: usize, sco
         }
     }
     let highest = scores.iter().copied().fold(f32::MIN, f32::max);
-    scores.iter_mut().for_each(|score| *score = (*score - highest).exp());
+    scores.iter_mut().for_each(|score| *score = exponential(*score - highest));
     let total: f32 = scores.iter().sum();
     let of_target: f32 = scores[target.clone()].iter().sum::<f32>().max(1e-12);
     for (heading, share) in scores.iter_mut().enumerate() {

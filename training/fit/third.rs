@@ -1,4 +1,5 @@
-//! Fits the third voice: linfa's multinomial logistic regression over the directions of texts in the space of words.
+//! Fits the third voice: linfa's multinomial logistic regression over the directions of texts in the space of words, from
+//! the directions of headings that the words were turned with.
 
 use std::collections::HashMap;
 
@@ -6,16 +7,17 @@ use anyhow::{Context, Result, ensure};
 use linfa::Dataset;
 use linfa::traits::Fit;
 use linfa_logistic::MultiLogisticRegression;
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, Axis};
 use rayon::prelude::*;
 use vat_classification::classify::Classifier;
 use vat_classification::classify::voices::DIMENSIONS;
 
 use super::Sample;
 use super::learn::Tree;
+use super::tune::Headings;
 
 /// Most rows of a heading and language: the regression is dense, and more rows cost more than they teach.
-const MAX_ROWS_OF_HEADING: usize = 8;
+const MAX_ROWS_OF_HEADING: usize = 24;
 /// Strength of the penalty on coefficients; linfa multiplies it to a sum over all rows.
 const ALPHA: f32 = 0.05;
 /// Iterations of a round: linfa's fit may stop early, so it is restarted from where it stood.
@@ -24,13 +26,11 @@ const ITERATIONS: u64 = 12;
 const ROUNDS: usize = 2;
 /// A round that improves the loss by less than this share is the last.
 const MIN_GAIN: f64 = 5e-3;
-/// Scale of the mean directions of headings from which the fit begins.
-const FIRST_SCALE: f32 = 10.0;
 /// Score of a heading without rows.
 const NEVER: f32 = -20.0;
 
 /// Weights as the model file has them: a row over all headings for each dimension, and one of intercepts.
-pub(crate) fn fit(tree: &Tree, classifier: &Classifier, samples: &[&Sample]) -> Result<Vec<f32>> {
+pub(crate) fn fit(tree: &Tree, classifier: &Classifier, samples: &[&Sample], headings: &Headings) -> Result<Vec<f32>> {
     let chosen = choose(tree, samples);
     let directions: Vec<Option<[f32; DIMENSIONS]>> =
         chosen.par_iter().map(|(_, sample)| classifier.direction(&sample.text())).collect();
@@ -42,7 +42,7 @@ pub(crate) fn fit(tree: &Tree, classifier: &Classifier, samples: &[&Sample]) -> 
     let mut classes = targets.to_vec();
     classes.sort_unstable();
     classes.dedup();
-    let mut parameters = first(&rows, &classes);
+    let mut parameters = headings.select(Axis(1), &classes);
     let dataset = Dataset::new(records, targets);
     let mut best = loss(&dataset.records, &rows, &classes, &parameters);
     let before = best;
@@ -68,7 +68,7 @@ pub(crate) fn fit(tree: &Tree, classifier: &Classifier, samples: &[&Sample]) -> 
         }
     }
     eprintln!("          third voice: {} rows, loss {before:.4} to {best:.4}", rows.len());
-    ensure!(best < before, "the fit of the third voice did not improve on the means of headings");
+    ensure!(best < before, "the fit of the third voice did not improve on what it began with");
     let mut weights = vec![0.0; (DIMENSIONS + 1) * tree.headings.len()];
     weights[DIMENSIONS * tree.headings.len()..].fill(NEVER);
     for (at, &heading) in classes.iter().enumerate() {
@@ -97,21 +97,6 @@ fn choose<'s>(tree: &Tree, samples: &[&'s Sample]) -> Vec<(usize, &'s Sample)> {
     chosen
 }
 
-/// The mean direction of each class, scaled.
-fn first(rows: &[(usize, [f32; DIMENSIONS])], classes: &[usize]) -> Array2<f32> {
-    let mut parameters = Array2::zeros((DIMENSIONS + 1, classes.len()));
-    let mut counts = vec![0.0f32; classes.len()];
-    for (heading, direction) in rows {
-        let Ok(at) = classes.binary_search(heading) else { continue };
-        counts[at] += 1.0;
-        direction.iter().enumerate().for_each(|(row, x)| parameters[[row, at]] += x);
-    }
-    for (mut column, count) in parameters.columns_mut().into_iter().zip(counts) {
-        column.mapv_inplace(|x| x * FIRST_SCALE / count);
-    }
-    parameters
-}
-
 /// Mean negative log-likelihood, computed safely: linfa's own takes one maximum for all rows.
 fn loss(
     records: &Array2<f32>,
@@ -128,4 +113,33 @@ fn loss(
         f64::from(total.ln() + highest - own)
     };
     scores.rows().into_iter().zip(rows).map(of_row).sum::<f64>() / rows.len() as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::SampleKind;
+
+    #[test]
+    fn a_heading_gives_at_most_its_share_of_rows_spread_over_all() {
+        let tree = Tree::new(&[10110, 10190, 610910]);
+        let sample = |code: &str, at: usize| Sample {
+            code: vat_classification::domain::ClassCode::new(code).expect("digits"),
+            language: vat_classification::classify::words::Language::German,
+            name: format!("{at:04}"),
+            description: None,
+            tags: Vec::new(),
+            bucket: 0,
+            group: at as u64,
+            kind: SampleKind::Written,
+        };
+        let many = (0..10 * MAX_ROWS_OF_HEADING).map(|at| sample("0101", at));
+        let samples: Vec<Sample> = many.chain([sample("610910", 7), sample("01", 8), sample("61", 9)]).collect();
+        let chosen = choose(&tree, &samples.iter().collect::<Vec<_>>());
+        // A chapter of one heading is that heading.
+        assert_eq!(chosen.iter().filter(|(heading, _)| *heading == 1).count(), 2);
+        let first: Vec<&str> = chosen.iter().filter(|row| row.0 == 0).map(|(_, sample)| sample.name.as_str()).collect();
+        assert_eq!(first.len(), MAX_ROWS_OF_HEADING);
+        assert!(first.last().is_some_and(|last| *last > "0200") && first[0] == "0000", "{first:?}");
+    }
 }

@@ -63,18 +63,38 @@ impl WordVectors {
         for (name, row) in names.iter().zip(&rows) {
             let vector = vector(row);
             let length = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
-            let largest = vector.iter().map(|x| x.abs()).fold(0.0, f64::max);
             if length == 0.0 {
                 continue;
             }
             let rarity = (tree.headings.len() as f32 / (row.len() as f32 + 0.5)).ln().max(MIN_RARITY);
-            let scale = rarity * (largest / length / 127.0) as f32;
             entries.push((word_key(name), (vectors.len() / WORD_VECTOR) as u32));
-            vectors.extend_from_slice(&scale.to_le_bytes());
-            vectors.extend(vector.map(|x| ((x / largest * 127.0).round() as i8) as u8));
+            pack(&vector.map(|x| (x / length) as f32 * rarity), &mut vectors);
         }
         WordVectors { table: table::build(entries.into_iter()), vectors }
     }
+
+    /// The vectors as numbers.
+    pub(crate) fn unpacked(&self) -> Vec<[f32; DIMENSIONS]> {
+        let vector = |bytes: &[u8; WORD_VECTOR]| {
+            let [a, b, c, d, steps @ ..] = bytes;
+            let scale = f32::from_le_bytes([*a, *b, *c, *d]);
+            steps.map(|step| scale * f32::from(step as i8))
+        };
+        self.vectors.as_chunks::<WORD_VECTOR>().0.iter().map(vector).collect()
+    }
+
+    /// Replaces the vectors by others of the same words.
+    pub(crate) fn pack(&mut self, vectors: &[[f32; DIMENSIONS]]) {
+        self.vectors.clear();
+        vectors.iter().for_each(|vector| pack(vector, &mut self.vectors));
+    }
+}
+
+/// A scale, and steps of it.
+fn pack(vector: &[f32; DIMENSIONS], bytes: &mut Vec<u8>) {
+    let largest = vector.iter().map(|x| x.abs()).fold(f32::MIN_POSITIVE, f32::max);
+    bytes.extend_from_slice(&(largest / 127.0).to_le_bytes());
+    bytes.extend(vector.map(|x| ((x / largest * 127.0).round() as i8) as u8));
 }
 
 /// How often each word stands in each heading; rows of a code with many rows count less.

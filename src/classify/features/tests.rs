@@ -148,3 +148,22 @@ fn what_belongs_to_a_good_is_not_known_by_its_name_and_for_whom_it_is_weighs_lik
     assert_eq!(read("Damen Schuhe").1, Some((WORD, true)));
     assert_eq!(read("schwarz Schuhe").1, Some((VAGUE, true)));
 }
+
+#[test]
+fn a_description_of_packing_alone_tells_no_good() {
+    let evidence = |name: &'static str, description: &'static str| {
+        let text = LanguageText {
+            language: "de",
+            name: Some(name),
+            description: Some(description),
+            ..LanguageText::default()
+        };
+        let features = features_of(&ProductText { languages: vec![text] });
+        [Field::Name, Field::Description].map(|field| features.iter().any(|one| one.field == field && !one.vague))
+    };
+    for description in ["per Beutel", "Glas", "Kiste, 5", "Box"] {
+        assert_eq!(evidence("Jacke", description), [true, false], "{description}");
+    }
+    assert_eq!(evidence("Jacke", "Beutel aus Leder"), [true, true]);
+    assert_eq!(evidence("Korb", ""), [true, false]);
+}

@@ -3,7 +3,7 @@
 use super::super::lexicon::WordInfo;
 use super::super::table::Hash;
 use super::super::text::{Quantity, Token};
-use super::super::words::Language;
+use super::super::words::{Language, is_container, is_packing};
 use super::{Feature, Field, Kind, Place, QUANTITY, SPACE_MAGNITUDE, SPACE_UNIT};
 
 /// How far a piece of text has been read.
@@ -26,6 +26,11 @@ pub(super) struct Walk {
 }
 
 impl Walk {
+    /// Whether a word tells in what the good comes and, alone, no good.
+    pub(super) fn is_packing(&self, word: &str) -> bool {
+        is_container(word) || self.field == Field::Description && is_packing(word)
+    }
+
     pub(super) fn feature(&self, key: u64, weight: f32, kind: Kind, vague: bool, from: &Token, to: &Token) -> Feature {
         let source = (from.source.0 as u32, to.source.1 as u32);
         Feature { key, weight, field: self.field, kind, vague, place: Place::default(), piece: self.piece, source }
