@@ -404,6 +404,13 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// Puts things into another order, each as likely as any (Fisher and Yates).
+    pub(crate) fn mix<T>(&mut self, things: &mut [T]) {
+        for at in (1..things.len()).rev() {
+            things.swap(at, (self.next() % (at as u64 + 1)) as usize);
+        }
+    }
+
     /// A number from 0 up to but not including 1.
     pub(crate) fn unit(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1u64 << 24) as f32

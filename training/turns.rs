@@ -167,9 +167,7 @@ fn learn(pairs: &mut [Pair]) -> BTreeMap<u32, Turn> {
         turn.weight -= STEP * slope / (turn.squares.sqrt() + 1e-6);
     };
     for pass in 0..PASSES {
-        for at in (1..pairs.len()).rev() {
-            pairs.swap(at, random.next() as usize % (at + 1));
-        }
+        random.mix(pairs);
         let mut loss = 0.0;
         for pair in pairs.iter() {
             let logit = bias.weight + pair.words.iter().map(|word| turns[word].weight).sum::<f32>();

@@ -88,7 +88,7 @@ pub enum Section {
 
 /// Bytes of a feature's entry: offset of its first posting (4), rarity in steps of [`RARITY_STEP`] (2), and the upper half
 /// of the scale of its weights as a 4-byte float (2).
-pub(crate) const FEATURE_ENTRY: usize = 8;
+pub const FEATURE_ENTRY: usize = 8;
 const RARITY_STEP: f32 = 1.0 / 4096.0;
 
 /// The last bytes of a feature's entry. Weights are to be divided by the scale that [`scale_of`] gives back.

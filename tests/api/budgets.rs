@@ -8,12 +8,13 @@ use axum::body::{Body, Bytes};
 use futures::stream::{self, FuturesUnordered};
 use futures::{FutureExt, StreamExt};
 use serde_json::{Value, json};
-use sqlx::PgConnection;
+use sqlx::{PgConnection, Postgres, Transaction};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use vat_classification::domain::access::Plan;
 use vat_classification::domain::{Product, ShopId};
 use vat_classification::http::AdmissionSettings;
+use vat_classification::store::accounts::Caller;
 use vat_classification::store::products::{Asked, Fate, NewProduct};
 
 use crate::app::{Answer, App, german};
@@ -202,12 +203,8 @@ async fn what_weighs_much_waits_for_memory_before_it_is_read() {
     }
 }
 
-#[tokio::test]
-async fn an_import_without_attributes_does_not_look_them_up() {
-    let app = App::start().await;
-    app.create(&[("old", "x")]).await;
-    let caller = app.caller("anna").await;
-    // As while a declaration is removed; who looks them up waits for that.
+/// Locks what is locked while a declaration of an account is removed: who relies on declarations waits for that.
+async fn removes_a_declaration(app: &App, caller: &Caller) -> Transaction<'static, Postgres> {
     let mut removing = app.store.pool().begin().await.expect("a transaction");
     sqlx::query("select pg_advisory_xact_lock($1, $2)")
         .bind(0x6174_7472)
@@ -215,6 +212,15 @@ async fn an_import_without_attributes_does_not_look_them_up() {
         .execute(&mut *removing)
         .await
         .expect("a lock");
+    removing
+}
+
+#[tokio::test]
+async fn an_import_without_attributes_does_not_look_them_up() {
+    let app = App::start().await;
+    app.create(&[("old", "x")]).await;
+    let caller = app.caller("anna").await;
+    let mut removing = removes_a_declaration(&app, &caller).await;
     let (new, changed) = (german("new"), german("changed"));
     let patched = [("new", &new), ("old", &changed)];
     app.store.merge_products(&caller, ShopId::GLOBAL, &patched, false).await.expect("merged");
@@ -239,13 +245,7 @@ async fn a_declaration_that_goes_after_products_were_judged_is_missed_before_the
     let (store, asked) = (&app.store, Asked::default());
     for skip in [false, true] {
         app.post("/products/merchant-product-attributes", json!({"fieldName": "manual"})).await.expect(201);
-        let mut removing = store.pool().begin().await.expect("a transaction");
-        sqlx::query("select pg_advisory_xact_lock($1, $2)")
-            .bind(0x6174_7472)
-            .bind(caller.account as i32)
-            .execute(&mut *removing)
-            .await
-            .expect("a lock");
+        let mut removing = removes_a_declaration(&app, &caller).await;
         let mut creating = std::pin::pin!(async {
             match skip {
                 false => store.create_products(&caller, ShopId::GLOBAL, &products, &asked, false).await.is_ok(),

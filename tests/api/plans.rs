@@ -7,6 +7,7 @@ use vat_classification::domain::Verdict;
 use vat_classification::domain::access::Plan;
 use vat_classification::domain::{Product, ShopId, Taxonomy};
 use vat_classification::jobs::review;
+use vat_classification::store::accounts::Caller;
 use vat_classification::store::changes::Selection;
 use vat_classification::store::pages::Position;
 use vat_classification::store::parked::Queue;
@@ -14,7 +15,7 @@ use vat_classification::store::products::{Asked, NewProduct};
 use vat_classification::store::{Settings, Store, StoreError};
 
 use crate::app::{App, action_body};
-use crate::support::database;
+use crate::support::{RESTORED, TestDatabase, database};
 
 /// Tables that grow with products, or with what is done to them.
 const LARGE: [&str; 13] = [
@@ -157,13 +158,19 @@ async fn after_a_restore_sequences_go_on_above_the_highest() {
     assert!(next > highest, "{next} {highest}");
 }
 
-#[tokio::test]
-async fn a_creation_beyond_the_limit_of_the_plan_writes_nothing() {
+/// A database of its own with one account, one connection to it, and a caller of the account.
+pub(crate) async fn one_connection(plan: Plan) -> (TestDatabase, Store, Caller) {
     let database = database().await;
     let settings = Settings { database_connections: 1, ..Settings::default() };
     let store = Store::connect_with(&database.url, &settings).await.expect("a connection");
-    store.create_account("trial", Plan::FreeTrial).await.expect("an account");
-    let caller = store.account_by_name("trial", "x").await.expect("an answer").expect("the account");
+    store.create_account("one", plan).await.expect("an account");
+    let caller = store.account_by_name("one", "x").await.expect("an answer").expect("the account");
+    (database, store, caller)
+}
+
+#[tokio::test]
+async fn a_creation_beyond_the_limit_of_the_plan_writes_nothing() {
+    let (_database, store, caller) = one_connection(Plan::FreeTrial).await;
     let product = |i: i32| NewProduct { product_id: format!("p{i}"), product: Product::default() };
     let products: Vec<NewProduct> = (0..101).map(product).collect();
     let refused = store.create_products(&caller, ShopId::GLOBAL, &products, &Asked::default(), false).await;
@@ -176,12 +183,6 @@ async fn a_creation_beyond_the_limit_of_the_plan_writes_nothing() {
     assert_eq!(inserted, 0);
     store.create_products(&caller, ShopId::GLOBAL, &products[..100], &Asked::default(), false).await.expect("room");
 }
-
-/// Makes the table anew with the row that it had, as pg_restore does.
-const RESTORED: &str = "create table restored (like journal_base including all);
-    insert into restored select * from journal_base;
-    drop table journal_base;
-    alter table restored rename to journal_base";
 
 #[tokio::test]
 async fn a_database_that_was_put_back_to_an_earlier_state_is_noticed_once() {

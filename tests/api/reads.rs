@@ -9,15 +9,14 @@ use vat_classification::domain::ShopId;
 use vat_classification::domain::Verdict;
 use vat_classification::domain::access::Plan;
 use vat_classification::jobs::auto_assignment::decide_by;
+use vat_classification::store::Store;
 use vat_classification::store::changes::Selection;
 use vat_classification::store::pages::Position;
 use vat_classification::store::parked::Queue;
 use vat_classification::store::products::Merged;
-use vat_classification::store::{Settings, Store};
 
 use crate::app::App;
-use crate::plans::Large;
-use crate::support::database;
+use crate::plans::{Large, one_connection};
 
 /// What something read, beside the most that it may.
 struct Told {
@@ -173,11 +172,7 @@ async fn a_move_reads_the_account_that_moves() {
 
 #[tokio::test]
 async fn products_are_looked_up_one_by_one_before_the_database_knows_how_many_there_are() {
-    let database = database().await;
-    let settings = Settings { database_connections: 1, ..Settings::default() };
-    let store = Store::connect_with(&database.url, &settings).await.expect("a connection");
-    store.create_account("new", Plan::Unlimited).await.expect("an account");
-    let caller = store.account_by_name("new", "x").await.expect("an answer").expect("the account");
+    let (_database, store, caller) = one_connection(Plan::Unlimited).await;
     // Stored a moment ago, as by the import of a file that goes on: no statistics tell of them.
     sqlx::query(
         "insert into products (account_id, shop_id, product_id, version, shop_ids, details, applications,

@@ -26,6 +26,12 @@ const PASSWORD: &str = "tests";
 /// Nothing in it has to survive a loss of power, and tests hold many connections.
 const UNSAFE: &[&str] = &["-c", "fsync=off", "-c", "max_connections=300"];
 
+/// Makes a table anew with the row that it had, as pg_restore does with all of them.
+pub(crate) const RESTORED: &str = "create table restored (like journal_base including all);
+    insert into restored select * from journal_base;
+    drop table journal_base;
+    alter table restored rename to journal_base";
+
 /// A migrated database of its own, deleted when dropped.
 #[derive(Debug)]
 pub(crate) struct TestDatabase {

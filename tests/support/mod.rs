@@ -13,7 +13,7 @@ mod outage;
 mod pooler;
 mod watchdog;
 
-pub(crate) use database::{TestDatabase, database, empty_database};
+pub(crate) use database::{RESTORED, TestDatabase, database, empty_database};
 pub(crate) use elasticsearch::elasticsearch;
 pub(crate) use outage::OwnServer;
 pub(crate) use pooler::{Pooler, pooler};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use vat_classification::classify::Classifier;
-use vat_classification::classify::model::{self, FORMAT_VERSION, ModelInfo};
+use vat_classification::classify::model::{self, FEATURE_ENTRY, FORMAT_VERSION, ModelInfo, Section};
 use vat_classification::classify::voices::{DIMENSIONS, HEADING_GROUP, SECOND_STEP};
 
 use super::learn::{self, Node, Rows, Tree, Weights};
@@ -34,11 +34,8 @@ const MAX_ROWS: usize = 8;
 const MAX_ROW_TEXT: usize = 48;
 /// One in this many generated rows is learnt by its character n-grams too: they hold the same words again and again.
 const GENERATED_GRAM_SHARE: u64 = 4;
-/// Bytes of a feature's entry and of a posting, and the places of their sections.
-const ENTRY_BYTES: usize = 8;
+/// Bytes of a posting.
 const POSTING_BYTES: usize = 4;
-const FEATURES: usize = 3;
-const POSTINGS: usize = 4;
 /// Ids of features have this many bits in a row.
 const ID_BITS: u32 = 24;
 
@@ -204,11 +201,13 @@ fn assemble(
         in_groups(&learnt.third, tree.headings.len()),
         learnt.names.clone(),
     ];
-    let entries = vocabulary.features.len() * ENTRY_BYTES;
+    let entries = vocabulary.features.len() * FEATURE_ENTRY;
     let room = MODEL_BYTES.saturating_sub(sections.iter().map(Vec::len).sum::<usize>() + entries) / POSTING_BYTES;
     let least = least_weight(vocabulary, learnt, room);
     let (features, postings) = postings(tree, vocabulary, learnt, least);
-    (sections[FEATURES], sections[POSTINGS]) = (features, postings);
+    // The first section is the model's description, which is none of these.
+    let place = |section: Section| section as usize - 1;
+    (sections[place(Section::Features)], sections[place(Section::Postings)]) = (features, postings);
     Ok(model::assemble(info, &sections)?)
 }
 
@@ -216,12 +215,13 @@ fn assemble(
 fn least_weight(vocabulary: &Vocabulary, learnt: &Learnt, most: usize) -> f32 {
     let (mut kept, mut light) = (0, Vec::new());
     for id in 0..vocabulary.features.len() {
-        let list = heaviest(&learnt.weights, id);
-        let is_kept = |at: usize, share: f32| at < ALWAYS_KEPT || share >= MIN_SHARE;
-        kept += list.iter().enumerate().filter(|(at, (.., share))| is_kept(*at, *share)).count()
-            + learnt.second.of(id).count();
-        let others = list.iter().enumerate().filter(|(at, (.., share))| !is_kept(*at, *share));
-        light.extend(others.map(|(_, (_, weight, _))| weight.abs()));
+        kept += learnt.second.of(id).count();
+        for (at, (_, weight, share)) in heaviest(&learnt.weights, id).into_iter().enumerate() {
+            match is_always_kept(at, share) {
+                true => kept += 1,
+                false => light.push(weight.abs()),
+            }
+        }
     }
     let room = most.saturating_sub(kept);
     if room >= light.len() {
@@ -239,6 +239,11 @@ fn heaviest(weights: &Weights, id: usize) -> Vec<(Node, f32, f32)> {
     list.sort_by(|a, b| (b.1.abs() + b.2).total_cmp(&(a.1.abs() + a.2)).then(a.0.cmp(&b.0)));
     list.truncate(MAX_POSTINGS);
     list
+}
+
+/// Whether a posting is kept however light it is, by its place among the heaviest of its feature and its share.
+fn is_always_kept(at: usize, share: f32) -> bool {
+    at < ALWAYS_KEPT || share >= MIN_SHARE
 }
 
 /// Rows over all headings as the file has them: group by group, the last one filled up.
@@ -261,9 +266,8 @@ fn postings(tree: &Tree, vocabulary: &Vocabulary, learnt: &Learnt, least: f32) -
     let (mut entries, mut postings) = (Vec::new(), Vec::new());
     for (id, &(_, rarity)) in vocabulary.features.iter().enumerate() {
         let list = heaviest(&learnt.weights, id).into_iter().enumerate();
-        let kept = |(at, (_, weight, share)): &(usize, (Node, f32, f32))| {
-            *at < ALWAYS_KEPT || *share >= MIN_SHARE || weight.abs() >= least
-        };
+        let kept =
+            |(at, (_, weight, share)): &(usize, (Node, f32, f32))| is_always_kept(*at, *share) || weight.abs() >= least;
         let mut list: Vec<(Node, f32, f32)> = list.filter(kept).map(|(_, posting)| posting).collect();
         list.sort_by_key(|&(node, ..)| node);
         // A scale loses its lower half in the file; with a little more of it the heaviest weight still fits.

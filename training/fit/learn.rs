@@ -4,12 +4,14 @@
 //! begin as the profile (damped centroid) of leaf and heading and are then improved by gradient steps on the softmax over
 //! the best leaves of each row. Only pairs that occur have a weight, so that the model stays sparse.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use vat_classification::classify::best::keep_best_of_groups;
 use vat_classification::classify::voices::exponential;
+use vat_classification::classify::words::Language;
 use vat_classification::domain::ClassCode;
 
 use super::{Sample, SampleKind};
@@ -85,6 +87,26 @@ impl Tree {
     }
 }
 
+/// How many rows each code has in each language.
+pub(crate) struct RowCounts(HashMap<(ClassCode, Language), u32>);
+
+impl RowCounts {
+    pub(crate) fn of(samples: &[&Sample]) -> RowCounts {
+        let mut counts = HashMap::new();
+        samples.iter().for_each(|sample| *counts.entry((sample.code, sample.language)).or_insert(0) += 1);
+        RowCounts(counts)
+    }
+
+    /// What a row counts beside others: less where its code has many.
+    pub(crate) fn weight(&self, sample: &Sample) -> f32 {
+        (8.0 / self.rows(sample)).sqrt().min(1.5)
+    }
+
+    fn rows(&self, sample: &Sample) -> f32 {
+        self.0.get(&(sample.code, sample.language)).copied().unwrap_or(1) as f32
+    }
+}
+
 /// Rows as vectors.
 pub(crate) struct Rows {
     pub(super) vectors: Vec<Vec<(u32, f32)>>,
@@ -95,14 +117,11 @@ pub(crate) struct Rows {
 impl Rows {
     pub(crate) fn new(tree: &Tree, samples: &[&Sample], vectors: Vec<Vec<(u32, f32)>>) -> Rows {
         let targets: Vec<Range<usize>> = samples.iter().map(|sample| tree.under(&sample.code)).collect();
-        let mut counts = std::collections::HashMap::new();
-        for sample in samples {
-            *counts.entry((sample.code, sample.language)).or_insert(0u32) += 1;
-        }
+        let counts = RowCounts::of(samples);
         let weight = |sample: &&Sample| {
-            let count = counts.get(&(sample.code, sample.language)).copied().unwrap_or(1) as f32;
             let of_kind = if sample.kind == SampleKind::Label { LABEL_WEIGHT } else { 1.0 };
-            of_kind * (8.0 / count).powf(0.5).min(1.5)
+            // Not by `RowCounts::weight`: the root that it takes differs in the last bit, and so would the model.
+            of_kind * (8.0 / counts.rows(sample)).powf(0.5).min(1.5)
         };
         let weights = samples.iter().map(weight).collect();
         Rows { vectors, targets, weights }
@@ -190,9 +209,7 @@ pub(crate) fn learn(tree: &Tree, rows: &Rows, features: usize) -> Weights {
     }
     let mut random = Random(1);
     for round in 0..ROUNDS {
-        for at in (1..order.len()).rev() {
-            order.swap(at, (random.next() % (at as u64 + 1)) as usize);
-        }
+        random.mix(&mut order);
         let step = STEP * (1.0 - round as f32 / ROUNDS as f32);
         for batch in order.chunks(BATCH) {
             let one = |competition: &mut Competition, &row: &usize| competition.gradient(tree, rows, &weights, row);

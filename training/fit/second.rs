@@ -6,7 +6,6 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-
 use vat_classification::classify::voices::exponential;
 
 use super::learn::{Rows, Tree};
@@ -78,9 +77,7 @@ pub(crate) fn learn(tree: &Tree, rows: &Rows, features: usize) -> Second {
     let mut order: Vec<usize> = (0..rows.vectors.len()).collect();
     let mut random = Random(3);
     for round in 0..ROUNDS {
-        for at in (1..order.len()).rev() {
-            order.swap(at, (random.next() % (at as u64 + 1)) as usize);
-        }
+        random.mix(&mut order);
         let step = STEP * (1.0 - round as f32 / ROUNDS as f32);
         for batch in order.chunks(BATCH) {
             let one = |scores: &mut Vec<f32>, &row: &usize| gradient(&second, rows, &targets[row], row, scores);

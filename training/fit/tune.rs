@@ -9,7 +9,7 @@ use vat_classification::classify::Classifier;
 use vat_classification::classify::voices::{DIMENSIONS, exponential};
 
 use super::Sample;
-use super::learn::Tree;
+use super::learn::{RowCounts, Tree};
 use super::word_vectors::WordVectors;
 use crate::corpus::Random;
 
@@ -81,19 +81,14 @@ fn turn(texts: &[Text], vectors: &mut [[f32; DIMENSIONS]], headings: usize) -> H
 }
 
 fn texts(tree: &Tree, skeleton: &Classifier, samples: &[&Sample]) -> Vec<Text> {
-    let mut counts = std::collections::HashMap::new();
-    for sample in samples {
-        *counts.entry((sample.code, sample.language)).or_insert(0u32) += 1;
-    }
+    let counts = RowCounts::of(samples);
     let text = |sample: &&Sample| {
         let headings = tree.headings_of(&tree.under(&sample.code));
         if headings.len() != 1 {
             return None;
         }
         let words = skeleton.naming_words(&sample.text());
-        let count = counts.get(&(sample.code, sample.language)).copied().unwrap_or(1) as f32;
-        let weight = (8.0 / count).sqrt().min(1.5);
-        (!words.is_empty()).then_some(Text { words, heading: headings.start, weight })
+        (!words.is_empty()).then(|| Text { words, heading: headings.start, weight: counts.weight(sample) })
     };
     samples.par_iter().filter_map(text).collect()
 }
@@ -107,9 +102,7 @@ fn order(texts: &[Text], headings: usize, round: usize, random: &mut Random) -> 
         let parts = rows.len().div_ceil(MAX_ROWS_OF_HEADING).max(1);
         order.extend(rows.into_iter().skip(round % parts).step_by(parts));
     }
-    for at in (1..order.len()).rev() {
-        order.swap(at, (random.next() % (at as u64 + 1)) as usize);
-    }
+    random.mix(&mut order);
     order
 }
 

@@ -13,7 +13,7 @@ use vat_classification::classify::table;
 use vat_classification::classify::voices::{DIMENSIONS, WORD_VECTOR};
 
 use super::Sample;
-use super::learn::Tree;
+use super::learn::{RowCounts, Tree};
 use super::vocabulary::Words;
 
 /// Lines in which a word must stand.
@@ -99,10 +99,7 @@ fn pack(vector: &[f32; DIMENSIONS], bytes: &mut Vec<u8>) {
 
 /// How often each word stands in each heading; rows of a code with many rows count less.
 fn counts<'w>(tree: &Tree, samples: &[&Sample], words: &'w Words) -> HashMap<&'w str, Seen> {
-    let mut of_code: HashMap<_, f32> = HashMap::new();
-    for sample in samples {
-        *of_code.entry((sample.code, sample.language)).or_default() += 1.0;
-    }
+    let of_code = RowCounts::of(samples);
     let mut extractor = Extractor::default();
     let mut counts: HashMap<&str, Seen> = HashMap::new();
     for sample in samples {
@@ -110,7 +107,7 @@ fn counts<'w>(tree: &Tree, samples: &[&Sample], words: &'w Words) -> HashMap<&'w
         if headings.len() != 1 {
             continue;
         }
-        let weight = of_code.get(&(sample.code, sample.language)).map_or(1.0, |count| (8.0 / count).sqrt().min(1.5));
+        let weight = of_code.weight(sample);
         for text in sample.pieces() {
             for word in extractor.content_words(text) {
                 let Some((word, _)) = words.get_key_value(word).filter(|(_, info)| !info.vague) else { continue };

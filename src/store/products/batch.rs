@@ -15,7 +15,7 @@ use crate::store::products::create::{Creation, ENTRIES_OF_CREATION};
 use crate::store::products::unknown_product;
 use crate::store::products::write::{
     Asked, Columns, Current, NewProduct, PRODUCT_BYTES, announce, check_version, has_attributes, lock_products,
-    product_entry, product_faults,
+    product_entry, product_faults, relied_on,
 };
 use crate::store::{Store, StoreError, attributes, pictures, quota, with_retries};
 
@@ -115,9 +115,7 @@ impl Store {
         let columns: Vec<Columns> =
             products.iter().map(|new| Columns::of(&new.product, &asked.applications)).collect::<Result<_, _>>()?;
         let ids: Vec<&str> = products.iter().map(|new| new.product_id.as_str()).collect();
-        let relies = products.iter().any(|new| has_attributes(&new.product));
-        let judged_by =
-            if relies { attributes::declared(self.pool(), caller.account).await? } else { Declarations::default() };
+        let (judged_by, none) = (relied_on(self, caller, products).await?, Declarations::default());
         let judge = |declarations: &Declarations| -> Vec<Vec<Fault>> {
             let one = |(new, columns): (&NewProduct, &Columns)| {
                 product_faults(&new.product_id, &new.product, columns, shop, declarations)
@@ -125,14 +123,14 @@ impl Store {
             products.iter().zip(&columns).map(one).collect()
         };
         // Before there is a lock that others wait for.
-        let judged = computing::in_place(products.len() * PRODUCT_BYTES, || judge(&judged_by));
+        let judged = computing::in_place(products.len() * PRODUCT_BYTES, || judge(judged_by.as_ref().unwrap_or(&none)));
         with_retries(|| async {
             let mut tx = self.begin().await?;
             let mut judged = judged.clone();
-            if relies {
+            if let Some(judged_by) = &judged_by {
                 let declarations = attributes::declarations(&mut tx, caller.account).await?;
                 // One may have come or gone since the first look; from here on none goes.
-                if declarations != judged_by {
+                if declarations != *judged_by {
                     judged = judge(&declarations);
                 }
             }

@@ -14,7 +14,7 @@ use crate::store::accounts::Caller;
 use crate::store::journal::{self, new_uuid};
 use crate::store::products::change::{Change, change_products};
 use crate::store::products::write::{
-    Asked, Columns, Current, NewProduct, PRODUCT_BYTES, has_attributes, lock_products, product_faults,
+    Asked, Columns, Current, NewProduct, PRODUCT_BYTES, lock_products, product_faults, relied_on,
 };
 use crate::store::{Store, StoreError, attributes, quota, tx, with_retries};
 
@@ -86,14 +86,14 @@ impl Store {
         asked: &Asked,
         update_if_exists: bool,
     ) -> Result<(), StoreError> {
-        let relies = products.iter().any(|new| has_attributes(&new.product));
-        let declarations =
-            if relies { attributes::declared(self.pool(), caller.account).await? } else { Declarations::default() };
+        let judged_by = relied_on(self, caller, products).await?;
+        let none = Declarations::default();
+        let declarations = judged_by.as_ref().unwrap_or(&none);
         let judge = || -> Result<(Vec<Columns>, Vec<Fault>), StoreError> {
             let (mut written, mut faults) = (Vec::with_capacity(products.len()), asked.faults.clone());
             for new in products {
                 let columns = Columns::of(&new.product, &asked.applications)?;
-                faults.extend(product_faults(&new.product_id, &new.product, &columns, shop, &declarations));
+                faults.extend(product_faults(&new.product_id, &new.product, &columns, shop, declarations));
                 written.push(columns);
             }
             Ok((written, faults))
@@ -101,14 +101,14 @@ impl Store {
         let (columns, faults) = computing::in_place(products.len() * PRODUCT_BYTES, judge)?;
         let creation = Creation { caller, shop, products, columns: &columns, asked: &asked.applications };
         // What is right, new and not limited needs nothing looked up before it is stored.
-        let at_once = !relies && !update_if_exists && caller.plan == Plan::Unlimited && !tx::is_held();
+        let at_once = judged_by.is_none() && !update_if_exists && caller.plan == Plan::Unlimited && !tx::is_held();
         if faults.is_empty() && at_once {
             match creation.insert(self.pool(), |_| true, products.len()).await {
                 Err(error) if error.is_transient() => {}
                 done => return done.map(drop),
             }
         }
-        let (faults, judged_by) = (&faults, relies.then_some(&declarations));
+        let (faults, judged_by) = (&faults, judged_by.as_ref());
         with_retries(|| self.create_or_replace(&creation, faults, judged_by, update_if_exists)).await
     }
 

@@ -7,10 +7,11 @@ use sqlx::{FromRow, Row};
 use crate::domain::applications::{self, Application};
 use crate::domain::validation::{self, Declarations};
 use crate::domain::{Details, Fault, Product, ProductId, ShopId};
+use crate::store::accounts::Caller;
 use crate::store::details::StoredDetails;
 use crate::store::journal::Entry;
 use crate::store::products::unknown_product;
-use crate::store::{StoreError, Tx};
+use crate::store::{Store, StoreError, Tx, attributes};
 
 /// A product as it is to be stored.
 #[derive(Clone, Debug)]
@@ -150,6 +151,18 @@ pub(super) fn has_attributes(product: &Product) -> bool {
     let details = &product.product_details;
     is_given(&details.merchant_product_attributes)
         || details.languages().any(|(_, texts)| is_given(&texts.merchant_product_attributes))
+}
+
+/// The declarations of attributes that products rely on, as they are before anything is locked; none when no product has any.
+pub(super) async fn relied_on(
+    store: &Store,
+    caller: &Caller,
+    products: &[NewProduct],
+) -> Result<Option<Declarations>, StoreError> {
+    match products.iter().any(|new| has_attributes(&new.product)) {
+        true => Ok(Some(attributes::declared(store.pool(), caller.account).await?)),
+        false => Ok(None),
+    }
 }
 
 pub(super) fn product_entry<'a>(
