@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 
 use crate::domain::access::{Level, TokenHash, hash_token};
-use crate::http::admission::{Admission, Standing, Tab};
+use crate::http::admission::{Admission, RateLeft, Tab};
 use crate::http::console::session_token;
 use crate::http::error::ApiError;
 use crate::http::layers::{Seen, guarded, time_limit};
@@ -115,7 +115,7 @@ async fn within(longest: Duration, tab: &Tab, answer: impl Future<Output = Respo
 ///
 /// A request that is ready waits for its place before its token is looked up, where it is known whose token that was: so
 /// that who is sent away has cost the database nothing, and who was looked up is not sent away.
-async fn admit(state: &AppState, request: &mut Request) -> Result<(Tab, Result<Standing, Standing>), ApiError> {
+async fn admit(state: &AppState, request: &mut Request) -> Result<(Tab, Result<RateLeft, RateLeft>), ApiError> {
     let token = token(request);
     let known = token.and_then(|token| state.admission.known(&token)).filter(|_| is_ready(request));
     let in_place = known.map(|account| state.admission.tab(account));

@@ -16,7 +16,7 @@ use crate::domain::product_class::MalformedProductClass;
 use crate::domain::{Fault, ProductClass, ShopId, Taxonomy};
 use crate::http::allowed::MAX_COMMENT_CHARACTERS;
 use crate::http::assignment_answers::ClassFields;
-use crate::http::body::{JsonBody, bad, typed};
+use crate::http::body::{JsonBody, body_as, malformed};
 use crate::http::described::errors::{BODY, EDIT, Errors, PRODUCT, QUOTA, STALE, STATE, TAXONOMY, WRONG_CLASS};
 use crate::http::described::kinds::{ActionName, AssignedClass, CommentText, ConflictRule, StatusName};
 use crate::http::error::ApiError;
@@ -153,7 +153,7 @@ fn named_products(products: impl Iterator<Item = (String, Option<i64>)>) -> Resu
     if named.len() > MAX_PRODUCTS_PER_ACTION {
         return Err(ApiError::malformed_at("products", format!("has at most {MAX_PRODUCTS_PER_ACTION} items")));
     }
-    if faults.is_empty() { Ok(named) } else { Err(bad(faults)) }
+    if faults.is_empty() { Ok(named) } else { Err(malformed(faults)) }
 }
 
 /// The class that an ASSIGN gives at a place of the request, judged as of today.
@@ -214,7 +214,7 @@ pub(super) async fn act(
     JsonBody(body): JsonBody,
 ) -> Result<Json<ActionAnswer>, ApiError> {
     let action = action_named("assignmentAction", params.required("assignmentAction")?)?;
-    let body: ActionBody = typed(body).await?;
+    let body: ActionBody = body_as(body).await?;
     let (comment, wrong_comment) = comment(body.comment);
     // A comment that is wrong is so for all products.
     let skips = skips(body.on_conflict.as_deref())? && wrong_comment.is_none();
@@ -320,7 +320,7 @@ pub(super) async fn requeue(
     caller: Caller,
     JsonBody(body): JsonBody,
 ) -> Result<Json<RequeueAnswer>, ApiError> {
-    let body: RequeueBody = typed(body).await?;
+    let body: RequeueBody = body_as(body).await?;
     let named = named_products(body.products.into_iter().map(|item| (item.product_id, item.shop_id)))?;
     let queued = state.store.requeue(&caller, &named).await?;
     state.products_changed();

@@ -26,7 +26,7 @@ use crate::domain::access::TokenHash;
 use crate::http::error::ApiError;
 use crate::http::guarded::guarded;
 use rate::Rate;
-pub(super) use rate::Standing;
+pub(super) use rate::RateLeft;
 use share::{Held, Share};
 use turnstile::Turnstile;
 
@@ -222,7 +222,7 @@ impl Admission {
 
 impl Tab {
     /// Counts a request, of so many bytes as far as announced, against the rate of the account.
-    pub(super) fn count(&self, bytes: Option<u64>) -> Result<Standing, Standing> {
+    pub(super) fn count(&self, bytes: Option<u64>) -> Result<RateLeft, RateLeft> {
         self.share.rate.take(Instant::now(), bytes.unwrap_or_default())
     }
 

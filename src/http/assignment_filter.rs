@@ -14,7 +14,7 @@ use crate::domain::forms::ShopNumber;
 use crate::domain::product_class::ClassCode;
 use crate::http::admission::Tab;
 use crate::http::allowed::{ALL_STATUSES, AUTO_STATES};
-use crate::http::body::bad;
+use crate::http::body::malformed;
 use crate::http::described::kinds::{AutoStateList, CodePrefix, Confidence, DayOrInstant, StrategyList, TextList};
 use crate::http::error::ApiError;
 use crate::http::params::Params;
@@ -133,7 +133,7 @@ impl SentFilter {
         filter.updated_before = instant(params, "updatedTo")?.map(|(_, behind)| behind);
         let criteria = match params.one("filterCriteria")? {
             // An empty list of criteria selects all.
-            Some(text) => Some(Criteria::parse(text).map_err(bad)?).filter(|_| text.trim() != "[]"),
+            Some(text) => Some(Criteria::parse(text).map_err(malformed)?).filter(|_| text.trim() != "[]"),
             None => None,
         };
         Ok(SentFilter { filter, criteria })

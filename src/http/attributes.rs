@@ -10,7 +10,7 @@ use utoipa::ToSchema;
 use crate::domain::attributes::{Declaration, DeclarationInput, Format, ObjectType};
 use crate::domain::forms::{forms, with_keywords};
 use crate::http::admission::Tab;
-use crate::http::body::{JsonBody, PatchBody, bad, shape_with_nulls, typed};
+use crate::http::body::{JsonBody, PatchBody, body_as, malformed, value_with_nulls_as};
 use crate::http::described::errors::{ADMIN, ATTRIBUTE, BODY, Errors, IN_USE, PLAIN, TAKEN, WRONG_ATTRIBUTE};
 use crate::http::described::kinds::{AttributeTags, AttributeText, DisplayText, ObjectTypeName, ValueFormatName};
 use crate::http::error::ApiError;
@@ -131,7 +131,7 @@ pub(super) async fn declare(
     caller: Caller,
     JsonBody(body): JsonBody,
 ) -> Result<(StatusCode, Json<MerchantProductAttribute>), ApiError> {
-    let sent: MerchantProductAttribute = typed(body).await?;
+    let sent: MerchantProductAttribute = body_as(body).await?;
     let input = DeclarationInput {
         field_name: sent.field_name,
         display_name: sent.display_name,
@@ -141,7 +141,7 @@ pub(super) async fn declare(
         object_type: sent.object_type,
         tags: sent.tags.unwrap_or_default(),
     };
-    let declaration = input.check().map_err(bad)?;
+    let declaration = input.check().map_err(malformed)?;
     state.store.declare_attribute(caller.account, &declaration).await?;
     Ok((StatusCode::CREATED, Json(declaration.into())))
 }
@@ -181,7 +181,7 @@ pub(super) async fn change(
     if !body.is_object() {
         return Err(ApiError::malformed("a patch is an object"));
     }
-    let sent: AttributeChange = shape_with_nulls(body, "").map_err(|fault| bad(vec![fault]))?;
+    let sent: AttributeChange = value_with_nulls_as(body, "").map_err(|fault| malformed(vec![fault]))?;
     let tags = sent.tags.map(Option::unwrap_or_default);
     // The limits are those of a declaration; the name is only looked up.
     let input = DeclarationInput {
@@ -191,7 +191,7 @@ pub(super) async fn change(
         tags: tags.clone().unwrap_or_default(),
         ..DeclarationInput::default()
     };
-    input.check().map_err(bad)?;
+    input.check().map_err(malformed)?;
     let changed =
         state.store.change_attribute(caller.account, &field_name, sent.display_name, sent.description, tags).await?;
     Ok(Json(changed.into()))

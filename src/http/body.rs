@@ -224,7 +224,7 @@ impl<'de> Visitor<'de> for Entries {
 ///
 /// # Errors
 /// The fault.
-pub(super) fn shape_part<T: DeserializeOwned>(part: Part<'_>, place: &str) -> Result<T, Fault> {
+pub(super) fn part_as<T: DeserializeOwned>(part: Part<'_>, place: &str) -> Result<T, Fault> {
     if part.has_null
         && let Ok(Extent { first_null: Some(path), .. }) = scan(part.text, usize::MAX)
     {
@@ -238,15 +238,15 @@ pub(super) fn shape_part<T: DeserializeOwned>(part: Part<'_>, place: &str) -> Re
 ///
 /// # Errors
 /// The fault.
-pub(super) fn shape<T: DeserializeOwned>(value: Value, place: &str) -> Result<T, Fault> {
+pub(super) fn value_as<T: DeserializeOwned>(value: Value, place: &str) -> Result<T, Fault> {
     match first_null(&value) {
         Some(path) => Err(no_null(place, &path)),
-        None => shape_with_nulls(value, place),
+        None => value_with_nulls_as(value, place),
     }
 }
 
-/// As [`shape`], where null has a meaning.
-pub(super) fn shape_with_nulls<T: DeserializeOwned>(value: Value, place: &str) -> Result<T, Fault> {
+/// As [`value_as`], where null has a meaning.
+pub(super) fn value_with_nulls_as<T: DeserializeOwned>(value: Value, place: &str) -> Result<T, Fault> {
     fit(value, place)
 }
 
@@ -308,13 +308,13 @@ fn join(place: &str, path: &str) -> String {
 ///
 /// # Errors
 /// [`ApiError::BadRequest`] with the place.
-pub(super) async fn typed<T: DeserializeOwned + Send + 'static>(document: Document) -> Result<T, ApiError> {
-    let shaped = aside(document.length(), move || shape_part(document.whole(), "")).await?;
-    shaped.map_err(|fault| bad(vec![fault]))
+pub(super) async fn body_as<T: DeserializeOwned + Send + 'static>(document: Document) -> Result<T, ApiError> {
+    let shaped = aside(document.length(), move || part_as(document.whole(), "")).await?;
+    shaped.map_err(|fault| malformed(vec![fault]))
 }
 
 /// A 400 that names these faults.
-pub(super) fn bad(faults: Vec<Fault>) -> ApiError {
+pub(super) fn malformed(faults: Vec<Fault>) -> ApiError {
     let message = match faults.as_slice() {
         [only] => match only.field.as_deref() {
             None | Some("") => only.message.clone(),

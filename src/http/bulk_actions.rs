@@ -16,7 +16,7 @@ use crate::domain::forms::TaxonomyName;
 use crate::http::actions::{action_named, comment, given_class};
 use crate::http::admission::Tab;
 use crate::http::assignment_filter::SentFilter;
-use crate::http::body::{JsonBody, typed};
+use crate::http::body::{JsonBody, body_as};
 use crate::http::described::errors::{ACTION, BODY, COUNTED, EDIT, Errors, RUNNING, SEARCH, TAXONOMY, WRONG_CLASS};
 use crate::http::described::filter::ActionFilter;
 use crate::http::described::kinds::{ActionName, AssignedClass, CommentText};
@@ -171,7 +171,7 @@ pub(super) async fn act(
     Path(name): Path<String>,
     JsonBody(body): JsonBody,
 ) -> Result<(StatusCode, Json<ActionProgressAnswer>), ApiError> {
-    let body: BulkActionBody = typed(body).await?;
+    let body: BulkActionBody = body_as(body).await?;
     let action = action_named("action", &body.action)?;
     let (comment, wrong_comment) = comment(body.comment);
     if body.expected_count.is_some_and(|count| count < 0) {

@@ -18,7 +18,7 @@ use crate::domain::{Fault, Precision, ShopId, Taxonomy};
 use crate::http::admission::Tab;
 use crate::http::allowed::DEPTHS;
 use crate::http::assignment_answers::ClassFields;
-use crate::http::body::{JsonBody, typed};
+use crate::http::body::{JsonBody, body_as};
 use crate::http::candidates::{CandidateAnswer, ModelAnswer, candidate_answers, model, rounded};
 use crate::http::described::errors::{BODY, Errors, QUOTA, WRONG};
 use crate::http::described::kinds::{Depth, PrecisionShare, StatusName, StrategyName};
@@ -137,7 +137,7 @@ pub(super) async fn classify(
     tab: Tab,
     JsonBody(body): JsonBody<MAX_BODY_MIB>,
 ) -> Result<Json<ClassificationAnswer>, ApiError> {
-    let body: ClassificationBody = typed(body).await?;
+    let body: ClassificationBody = body_as(body).await?;
     if !(1..=MAX_ITEMS).contains(&body.items.len()) {
         return Err(ApiError::malformed_at("items", format!("are from 1 to {MAX_ITEMS}")));
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::console::{self, ASSETS_PATH};
 use crate::domain::access::hash_token;
 use crate::http::body::JsonBody;
-use crate::http::body::typed;
+use crate::http::body::body_as;
 use crate::http::error::ApiError;
 use crate::http::state::AppState;
 use crate::store::StoreError;
@@ -68,7 +68,7 @@ async fn begin(
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
     from_script(&headers)?;
-    let sent: SignIn = typed(body).await?;
+    let sent: SignIn = body_as(body).await?;
     let signed_in = bearer(&state, sent.token.trim()).await?;
     Ok((cookie(&state, sent.token.trim()), Json(signed_in)).into_response())
 }

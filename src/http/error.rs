@@ -15,7 +15,7 @@ use crate::domain::Fault;
 use crate::search::SearchError;
 use crate::store::StoreError;
 use crate::store::assignments::SelectionError;
-use crate::store::search::FilterError;
+use crate::store::deadline::FilterError;
 
 /// When a client may ask again after a search that failed.
 const SEARCH_RETRY_AFTER: Duration = Duration::from_secs(5);

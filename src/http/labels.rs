@@ -10,7 +10,7 @@ use uuid::Uuid;
 use crate::domain::Fault;
 use crate::domain::forms::{forms, not_empty};
 use crate::http::allowed::MAX_LABEL_CHARACTERS;
-use crate::http::body::{Document, JsonBody, typed};
+use crate::http::body::{Document, JsonBody, body_as};
 use crate::http::described::errors::{ADMIN, ASSIGNMENT, BODY, EDIT, Errors, LABEL, PLAIN, TAKEN, WRONG_LABEL};
 use crate::http::described::kinds::{ColorForm, LabelForm};
 use crate::http::error::ApiError;
@@ -102,7 +102,7 @@ pub(super) async fn define(
     caller: Caller,
     JsonBody(body): JsonBody,
 ) -> Result<(StatusCode, Json<AssignmentLabel>), ApiError> {
-    let sent: AssignmentLabel = typed(body).await?;
+    let sent: AssignmentLabel = body_as(body).await?;
     let faults = faults(&sent);
     if !faults.is_empty() {
         return Err(StoreError::Unprocessable(faults).into());
@@ -155,7 +155,7 @@ pub(super) async fn change(
     Path(name): Path<String>,
     JsonBody(body): JsonBody,
 ) -> Result<Json<AssignmentLabel>, ApiError> {
-    let sent: LabelChange = typed(body).await?;
+    let sent: LabelChange = body_as(body).await?;
     if sent.label.is_none() && sent.color.is_none() {
         return Err(ApiError::malformed("the body names neither a label nor a color to change"));
     }
@@ -217,7 +217,7 @@ pub(super) async fn detach(
 }
 
 async fn label(state: &AppState, caller: &Caller, body: Document, attach: bool) -> Result<Json<Labelling>, ApiError> {
-    let sent: Labelling = typed(body).await?;
+    let sent: Labelling = body_as(body).await?;
     for (field, count) in [("assignmentUuids", sent.assignment_uuids.len()), ("labels", sent.labels.len())] {
         if !(1..=MAX_LABELLED).contains(&count) {
             return Err(ApiError::malformed_at(field, format!("has 1 to {MAX_LABELLED} items")));

@@ -17,7 +17,7 @@ use crate::domain::ShopId;
 pub(super) use crate::domain::changes::instant;
 use crate::domain::forms::{ProductIdForm, VersionNumber};
 use crate::domain::product::Product;
-use crate::http::body::{Document, JsonBody, PRODUCT_MIB, PRODUCTS_MIB, PatchBody, aside, bad};
+use crate::http::body::{Document, JsonBody, PRODUCT_MIB, PRODUCTS_MIB, PatchBody, aside, malformed};
 use crate::http::described::errors::{BODY, EDIT, EXISTING, Errors, PRODUCT, QUOTA, STALE, WRONG};
 use crate::http::described::kinds::{ApplicationList, ConflictRule, DetailName};
 use crate::http::error::ApiError;
@@ -127,7 +127,7 @@ fn products_of(body: &Document) -> Result<Vec<NewProduct>, ApiError> {
             Err(misfits) => faults.extend(faults_of(&product_id, misfits)),
         }
     }
-    if faults.is_empty() { Ok(products) } else { Err(bad(faults)) }
+    if faults.is_empty() { Ok(products) } else { Err(malformed(faults)) }
 }
 
 #[utoipa::path(get, path = "/products/global/{productId}", tag = "Products", operation_id = "getGlobalProduct",
@@ -188,7 +188,7 @@ pub(super) async fn replace(
     let preserve_files = params.boolean("preserveFiles")?.unwrap_or(true);
     let asked = params.applications()?;
     let read = aside(body.length(), move || read_product(body.whole(), false));
-    let product = read.await?.map_err(|faults| bad(faults_of(&product_id, faults).collect()))?;
+    let product = read.await?.map_err(|faults| malformed(faults_of(&product_id, faults).collect()))?;
     let new = NewProduct { product_id, product };
     let replaced = state.store.replace_product(&caller, shop, &new, current_version, &asked, preserve_files).await?;
     state.products_changed();
@@ -221,7 +221,7 @@ pub(super) async fn patch(
     let current_version = params.current_version()?;
     let asked = params.applications()?;
     let read = aside(body.length(), move || read_patch(body.value()));
-    let patch = read.await?.map_err(|faults| bad(faults_of(product_id, faults).collect()))?;
+    let patch = read.await?.map_err(|faults| malformed(faults_of(product_id, faults).collect()))?;
     let apply = |before: &Product| apply_patch(before, patch.clone());
     let record = state.store.patch_product(&caller, shop, product_id, current_version, &asked, apply).await?;
     state.products_changed();

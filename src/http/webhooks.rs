@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::domain::changes::{instant, type_of_name, types, write_sequence};
 use crate::domain::forms::TaxonomyName;
 use crate::domain::{Fault, Taxonomy};
-use crate::http::body::{JsonBody, shape_with_nulls, typed};
+use crate::http::body::{JsonBody, body_as, value_with_nulls_as};
 use crate::http::described::errors::{ADMIN, BODY, Errors, WEBHOOK, WRONG_ADDRESS};
 use crate::http::described::kinds::{DeliveryState, PageSize, TypeNames, WebAddress};
 use crate::http::error::ApiError;
@@ -261,7 +261,7 @@ pub(super) async fn create(
     caller: Caller,
     JsonBody(body): JsonBody,
 ) -> Result<Response, ApiError> {
-    let body: WebhookBody = typed(body).await?;
+    let body: WebhookBody = body_as(body).await?;
     let mut judge = Judge::default();
     let url = judge.url(&state, &body.url).await;
     let types = judge.types(&body.types);
@@ -313,7 +313,8 @@ pub(super) async fn update(
     JsonBody(body): JsonBody,
 ) -> Result<Json<WebhookAnswer>, ApiError> {
     let body: Value = body.into_value().await?;
-    let body: WebhookPatchBody = shape_with_nulls(body, "").map_err(|fault| crate::http::body::bad(vec![fault]))?;
+    let body: WebhookPatchBody =
+        value_with_nulls_as(body, "").map_err(|fault| crate::http::body::malformed(vec![fault]))?;
     let id = parse(&id)?;
     state.store.webhook(caller.account, id).await?;
     let mut judge = Judge::default();

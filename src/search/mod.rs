@@ -4,35 +4,27 @@
 //! `search_outbox` by the job in `jobs::projection`, and rebuilt from the products at any time.
 
 mod elasticsearch;
+mod postgres;
 mod settings;
+mod standing;
 mod verify;
 mod versions;
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::store::pages::Page;
-use crate::store::search::{Change, FilterError, Found, IndexRecord, Outcome, StoredProduct};
+use crate::domain::filter::Criteria;
+use crate::store::deadline::FilterError;
+use crate::store::pages::{Page, Position};
+use crate::store::products::Found;
+use crate::store::search::{Change, Outcome};
 use crate::store::{self, Store, StoreError};
 
-use self::elasticsearch::standing;
-pub use self::elasticsearch::{ElasticError, Elasticsearch, Standing};
-
-pub(crate) use self::elasticsearch::pause;
-pub use crate::store::search::Search;
+pub(crate) use elasticsearch::pause;
+pub use elasticsearch::{ElasticError, Elasticsearch};
+pub use postgres::Postgres;
 pub use settings::{ElasticsearchUrls, Settings};
+pub use standing::Standing;
 pub use verify::{Difference, Verified};
-use versions::is_left_to_later;
-
-/// The family and the name of the projection in the database.
-const POSTGRES_FAMILY: &str = "postgresql";
-/// The version of that projection: one of another version is rebuilt. To be raised whenever its columns or the
-/// normalisation of texts changes.
-const POSTGRES_VERSION: i32 = 1;
-/// How long searches count on the projection being complete and of this version before they look again.
-const READY_FOR: Duration = Duration::from_secs(1);
-/// Products that a rebuild writes in one transaction.
-const REBUILD_PRODUCTS: usize = 500;
 
 /// Told how many products are done, and of how many.
 pub type Progress<'a> = dyn Fn(i64, i64) + Send + Sync + 'a;
@@ -46,12 +38,25 @@ pub enum Engine {
     Elasticsearch(Elasticsearch),
 }
 
-/// The projection in the database.
-#[derive(Clone, Debug)]
-pub struct Postgres {
-    store: Store,
-    /// When it was last known to be complete and of this version.
-    ready_at: Arc<Mutex<Option<Instant>>>,
+/// A page that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Search<'a> {
+    /// The account whose products are searched.
+    pub account: i64,
+    /// The stored number of the shop, 0 for global products.
+    pub shop: i64,
+    /// What products have to satisfy.
+    pub criteria: &'a Criteria,
+    /// The ids among which they have to be; none for all.
+    pub product_ids: Option<&'a [String]>,
+    /// The shops with any of which they have to be associated; none for all.
+    pub shop_ids: Option<&'a [i64]>,
+    /// Where the page begins or ends, in the order of ids.
+    pub position: &'a Position<String>,
+    /// Most products of the page.
+    pub size: usize,
+    /// How long the search may take.
+    pub deadline: Duration,
 }
 
 /// Why a search has no answer.
@@ -116,7 +121,7 @@ impl Engine {
     pub fn new(settings: &Settings, store: &Store) -> Result<Engine, SettingsError> {
         match &settings.elasticsearch_url {
             Some(urls) => Ok(Engine::Elasticsearch(Elasticsearch::new(settings, urls.as_slice(), store)?)),
-            None => Ok(Engine::Postgres(Postgres { store: store.clone(), ready_at: Arc::default() })),
+            None => Ok(Engine::Postgres(Postgres::new(store))),
         }
     }
 
@@ -127,10 +132,7 @@ impl Engine {
     pub async fn page(&self, search: &Search<'_>) -> Result<Page<Found>, SearchError> {
         let began = Instant::now();
         let (engine, page) = match self {
-            Engine::Postgres(postgres) => {
-                postgres.require_ready().await?;
-                ("postgresql", postgres.store.filter_products(search).await.map_err(SearchError::from))
-            }
+            Engine::Postgres(postgres) => ("postgresql", postgres.page(search).await),
             Engine::Elasticsearch(elastic) => ("elasticsearch", elastic.page(search).await),
         };
         metrics::histogram!("vat_classification_search_seconds", "engine" => engine).record(began.elapsed());
@@ -143,10 +145,7 @@ impl Engine {
     /// As [`Engine::page`].
     pub async fn count(&self, search: &Search<'_>) -> Result<i64, SearchError> {
         match self {
-            Engine::Postgres(postgres) => {
-                postgres.require_ready().await?;
-                postgres.store.count_filtered(search).await.map_err(SearchError::from)
-            }
+            Engine::Postgres(postgres) => postgres.count(search).await,
             Engine::Elasticsearch(elastic) => elastic.count(search).await,
         }
     }
@@ -157,10 +156,7 @@ impl Engine {
     /// When the engine or the database fails.
     pub async fn standing(&self) -> Result<Standing, EngineError> {
         match self {
-            Engine::Postgres(postgres) => {
-                let indexes = postgres.store.search_indexes().await?;
-                Ok(standing(&indexes, POSTGRES_FAMILY, POSTGRES_VERSION))
-            }
+            Engine::Postgres(postgres) => postgres.standing().await,
             Engine::Elasticsearch(elastic) => elastic.standing().await,
         }
     }
@@ -235,11 +231,7 @@ impl Engine {
     /// When none of them may be taken as written: [`EngineError::Newer`] where they are left to a later version.
     pub async fn apply(&self, changes: &[Change]) -> Result<Vec<Outcome>, EngineError> {
         match self {
-            Engine::Postgres(postgres) => {
-                postgres.require_ready().await.map_err(|_| EngineError::NotReady)?;
-                postgres.project(changes, false).await?;
-                Ok(vec![Outcome::Done; changes.len()])
-            }
+            Engine::Postgres(postgres) => postgres.apply(changes).await,
             Engine::Elasticsearch(elastic) => elastic.apply(changes).await,
         }
     }
@@ -269,7 +261,7 @@ impl Engine {
     /// When the engine fails.
     pub async fn sweep(&self) -> Result<(), EngineError> {
         match self {
-            Engine::Postgres(postgres) => Ok(postgres.store.forget_removed_documents().await?),
+            Engine::Postgres(postgres) => Ok(postgres.forget_removed_documents().await?),
             Engine::Elasticsearch(elastic) => elastic.sweep().await,
         }
     }
@@ -287,93 +279,15 @@ impl Engine {
 
     fn store(&self) -> &Store {
         match self {
-            Engine::Postgres(postgres) => &postgres.store,
+            Engine::Postgres(postgres) => postgres.store(),
             Engine::Elasticsearch(elastic) => elastic.store(),
         }
     }
 
     async fn versions(&self, after: i64, limit: usize) -> Result<Vec<(i64, i64)>, EngineError> {
         match self {
-            Engine::Postgres(postgres) => Ok(postgres.store.search_document_versions(after, limit).await?),
+            Engine::Postgres(postgres) => Ok(postgres.versions(after, limit).await?),
             Engine::Elasticsearch(elastic) => elastic.versions(after, limit).await,
         }
-    }
-}
-
-impl Postgres {
-    async fn require_ready(&self) -> Result<(), SearchError> {
-        if self.ready_at().is_some_and(|known| known.elapsed() < READY_FOR) {
-            return Ok(());
-        }
-        let indexes = self.store.search_indexes().await.map_err(|error| SearchError::Internal(error.to_string()))?;
-        let is_left = is_left_to_later(&indexes, POSTGRES_FAMILY, POSTGRES_VERSION);
-        if is_left || standing(&indexes, POSTGRES_FAMILY, POSTGRES_VERSION) != Standing::Ready {
-            return Err(SearchError::Unavailable("the index is being built".to_owned()));
-        }
-        *self.ready_at() = Some(Instant::now());
-        Ok(())
-    }
-
-    fn ready_at(&self) -> std::sync::MutexGuard<'_, Option<Instant>> {
-        self.ready_at.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Writes documents of the shape of this version, unless a later one writes its own; `anew` over those of another shape.
-    async fn project(&self, changes: &[Change], anew: bool) -> Result<(), EngineError> {
-        if self.store.project(changes, POSTGRES_FAMILY, POSTGRES_VERSION, anew).await? {
-            return Ok(());
-        }
-        *self.ready_at() = None;
-        Err(EngineError::Newer)
-    }
-
-    async fn rebuild(&self, progress: &Progress<'_>) -> Result<(), EngineError> {
-        let total = self.store.count_products().await?;
-        // How far it is, is kept under a name that no search looks at.
-        let checkpoint = IndexRecord {
-            name: format!("{POSTGRES_FAMILY}-{POSTGRES_VERSION}-rebuild"),
-            family: POSTGRES_FAMILY.to_owned(),
-            mapping_version: POSTGRES_VERSION,
-            building: true,
-            stale: false,
-            built_to: None,
-        };
-        let mut indexes = self.store.search_indexes().await?;
-        if is_left_to_later(&indexes, POSTGRES_FAMILY, POSTGRES_VERSION) {
-            // Nobody begins this beside a later version but who has come back from it; its documents are written over.
-            for index in indexes.extract_if(.., |index| index.family == POSTGRES_FAMILY) {
-                self.store.remove_search_index(&index.name).await?;
-            }
-        }
-        let known = indexes.into_iter().find(|index| index.name == checkpoint.name);
-        if known.is_none() {
-            self.store.add_search_index(&checkpoint).await?;
-        }
-        let (mut after, mut done) = (known.and_then(|index| index.built_to).unwrap_or(i64::MIN), 0);
-        loop {
-            let part = self.store.products_after_key(after, REBUILD_PRODUCTS).await?;
-            let Some(last) = part.last else { break };
-            after = last;
-            let changes: Vec<Change> =
-                tokio::task::spawn_blocking(move || part.products.into_iter().map(StoredProduct::change).collect())
-                    .await?;
-            self.project(&changes, true).await?;
-            self.store.set_built_to(&checkpoint.name, after).await?;
-            done += changes.len() as i64;
-            progress(done, total.max(done));
-        }
-        self.store.sweep_search_documents().await?;
-        let record = IndexRecord {
-            name: POSTGRES_FAMILY.to_owned(),
-            family: POSTGRES_FAMILY.to_owned(),
-            mapping_version: POSTGRES_VERSION,
-            building: false,
-            stale: false,
-            built_to: None,
-        };
-        self.store.add_search_index(&record).await?;
-        self.store.set_search_index(&record.name).await?;
-        *self.ready_at() = Some(Instant::now());
-        Ok(())
     }
 }

@@ -6,7 +6,7 @@
 //! place. The documents in the database are the same for all: there they answer no more as soon as a later version writes.
 //! A later version that was taken back before it had finished is waited for no longer than the job that feeds says.
 
-use crate::search::{Engine, EngineError, POSTGRES_FAMILY, POSTGRES_VERSION};
+use crate::search::{Engine, EngineError};
 use crate::store::search::IndexRecord;
 
 /// Whether a later version than this builds an index of a family, or has built one.
@@ -56,7 +56,7 @@ impl Engine {
     /// The family of its indices, and the version of their shape that this program knows.
     fn shape(&self) -> (&str, i32) {
         match self {
-            Engine::Postgres(_) => (POSTGRES_FAMILY, POSTGRES_VERSION),
+            Engine::Postgres(postgres) => postgres.shape(),
             Engine::Elasticsearch(elastic) => elastic.shape(),
         }
     }

@@ -60,7 +60,7 @@ pub(super) async fn limit(connection: &mut PgConnection, limits: &[Limit]) -> Re
 
 impl Store {
     /// Begins a transaction with the limits that are usual.
-    pub(super) async fn begin(&self) -> Result<Tx, StoreError> {
+    pub(crate) async fn begin(&self) -> Result<Tx, StoreError> {
         Ok(self.begin_limited(&[]).await?)
     }
 

@@ -9,6 +9,7 @@ pub mod attributes;
 pub mod auto_queue;
 mod buffers;
 pub mod changes;
+pub mod deadline;
 mod details;
 mod fairness;
 pub mod idempotency;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use serde_json::json;
 use vat_classification::domain::ShopId;
 use vat_classification::domain::access::{Level, Plan};
+use vat_classification::store::deadline::FilterError;
 use vat_classification::store::labels::Label;
-use vat_classification::store::search::FilterError;
 use vat_classification::store::{Settings, Store};
 
 use crate::app::{App, german};

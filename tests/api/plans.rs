@@ -7,6 +7,7 @@ use vat_classification::domain::Verdict;
 use vat_classification::domain::access::Plan;
 use vat_classification::domain::{Product, ShopId, Taxonomy};
 use vat_classification::jobs::review;
+use vat_classification::search::Postgres;
 use vat_classification::store::accounts::Caller;
 use vat_classification::store::changes::Selection;
 use vat_classification::store::pages::Position;
@@ -358,9 +359,10 @@ async fn what_jobs_and_operators_do_scans_no_large_table() {
     large.without_scan("classes", store.assigned_classes(Taxonomy::Taric, "", 1_000)).await.expect("classes");
     let class = "610910-00-000".parse().expect("a class");
     large.without_scan("a rule", store.judge_again(Taxonomy::Taric, class, true, i64::MIN, 100)).await.expect("judged");
-    large.without_scan("documents", store.search_document_versions(0, 100)).await.expect("versions");
+    let documents = Postgres::new(store);
+    large.without_scan("documents", documents.versions(0, 100)).await.expect("versions");
     large.without_scan("products", store.product_versions(0, 100)).await.expect("versions");
-    large.without_scan("removed documents", store.forget_removed_documents()).await.expect("removed");
+    large.without_scan("removed documents", documents.forget_removed_documents()).await.expect("removed");
     large.without_scan("account list", store.accounts()).await.expect("accounts");
     large.without_scan("token list", store.tokens(Some("shop"))).await.expect("tokens");
     for queue in [Queue::AutoAssignment, Queue::Search] {

@@ -9,6 +9,7 @@ use vat_classification::domain::ShopId;
 use vat_classification::domain::Verdict;
 use vat_classification::domain::access::Plan;
 use vat_classification::jobs::auto_assignment::decide_by;
+use vat_classification::search::Postgres;
 use vat_classification::store::Store;
 use vat_classification::store::changes::Selection;
 use vat_classification::store::pages::Position;
@@ -91,7 +92,7 @@ async fn jobs_and_files_read_what_they_work_on() {
     };
     assert_eq!(reader.within("a claim", 60, claim).await.expect("stored"), 6);
     let slice = async |large: &Large| {
-        (large.store.product_versions(0, 100).await, large.store.search_document_versions(0, 100).await)
+        (large.store.product_versions(0, 100).await, Postgres::new(&large.store).versions(0, 100).await)
     };
     let (products, documents) = reader.within("a slice of the comparison", 210, slice).await;
     assert_eq!((products.expect("versions").len(), documents.expect("versions").len()), (100, 100));

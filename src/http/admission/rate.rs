@@ -29,7 +29,7 @@ struct Used {
 
 /// What an account has left of its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::http) struct Standing {
+pub(in crate::http) struct RateLeft {
     limit: u64,
     remaining: u64,
     /// Until the count begins anew, in whole seconds, at least 1.
@@ -43,7 +43,7 @@ impl Rate {
 
     /// Counts a request of so many bytes; an error, and nothing counted, when the window's requests or bytes are used up.
     /// The request that crosses the limit of bytes is the last.
-    pub(super) fn take(&self, now: Instant, bytes: u64) -> Result<Standing, Standing> {
+    pub(super) fn take(&self, now: Instant, bytes: u64) -> Result<RateLeft, RateLeft> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         if now.saturating_duration_since(used.began) >= WINDOW {
             *used = Used { began: now, requests: 0, bytes: 0 };
@@ -56,7 +56,7 @@ impl Rate {
         let left = WINDOW.saturating_sub(now.saturating_duration_since(used.began));
         let remaining = if used.bytes < self.bytes { self.requests - used.requests } else { 0 };
         let reset = Duration::from_secs(left.as_secs_f64().ceil().max(1.0) as u64);
-        let standing = Standing { limit: self.requests, remaining, reset };
+        let standing = RateLeft { limit: self.requests, remaining, reset };
         if may { Ok(standing) } else { Err(standing) }
     }
 
@@ -73,7 +73,7 @@ impl Rate {
     }
 }
 
-impl Standing {
+impl RateLeft {
     /// Tells the account in the headers of an answer.
     pub(in crate::http) fn tell(&self, headers: &mut HeaderMap) {
         for (name, value) in [(&LIMIT, self.limit), (&REMAINING, self.remaining), (&RESET, self.reset.as_secs())] {
@@ -91,7 +91,7 @@ mod tests {
         let rate = Rate::new(2, 100);
         let began = Instant::now();
         let at = |seconds| began + Duration::from_secs(seconds);
-        let standing = |remaining, reset| Standing { limit: 2, remaining, reset: Duration::from_secs(reset) };
+        let standing = |remaining, reset| RateLeft { limit: 2, remaining, reset: Duration::from_secs(reset) };
         assert_eq!(rate.take(at(60), 10), Ok(standing(1, 60)));
         assert_eq!(rate.take(at(61), 10), Ok(standing(0, 59)));
         assert_eq!(rate.take(at(119), 0), Err(standing(0, 1)));

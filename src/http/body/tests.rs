@@ -55,8 +55,8 @@ fn a_misfit_is_named_by_its_path() {
     }
     let place = |text: &str| {
         let (document, _) = parse(text.as_bytes().to_vec(), MAX_VALUES).expect("JSON");
-        let by_part = shape_part::<Outer>(document.whole(), "products.x").err();
-        let by_value = shape::<Outer>(document.value(), "products.x").err();
+        let by_part = part_as::<Outer>(document.whole(), "products.x").err();
+        let by_value = value_as::<Outer>(document.value(), "products.x").err();
         assert_eq!(by_part, by_value);
         by_part.and_then(|fault| fault.field)
     };
@@ -65,7 +65,7 @@ fn a_misfit_is_named_by_its_path() {
     assert_eq!(place(r#"{"a":{"b":[],"c":1}}"#).as_deref(), Some("products.x.a.c"));
     assert_eq!(place(r#"{"a":{"b":[null]}}"#).as_deref(), Some("products.x.a.b[0]"));
     let (list, _) = parse(br#"{"a":[[]]}"#.to_vec(), MAX_VALUES).expect("JSON");
-    let fault = shape_part::<Outer>(list.whole(), "").expect_err("an array is no object");
+    let fault = part_as::<Outer>(list.whole(), "").expect_err("an array is no object");
     assert_eq!(fault.message, "invalid type: sequence, expected an object");
     assert_eq!(place(r#"{}"#).as_deref(), Some("products.x.a"), "a missing field is where it should be");
 }
@@ -77,8 +77,8 @@ fn a_document_is_taken_apart_without_building_values() {
     let entries = document.entries().expect("an object");
     let shown: Vec<(&str, &str)> = entries.iter().map(|(key, part)| (key.as_str(), part.text)).collect();
     assert_eq!(shown, [("b", "{\"x\": 1}"), ("a", "[null]")]);
-    assert!(shape_part::<Vec<Option<i64>>>(entries[1].1, "a").is_err(), "null is found in its entry");
-    assert!(shape_part::<Value>(entries[0].1, "b").is_ok(), "and not in others");
+    assert!(part_as::<Vec<Option<i64>>>(entries[1].1, "a").is_err(), "null is found in its entry");
+    assert!(part_as::<Value>(entries[0].1, "b").is_ok(), "and not in others");
     for other in ["[]", "1", "null", "\"x\""] {
         let (document, _) = parse(other.as_bytes().to_vec(), MAX_VALUES).expect("JSON");
         assert!(document.entries().is_none(), "{other}");
@@ -125,7 +125,7 @@ fn others_are_served_while_a_handler_reads_a_large_body() {
     *SERVED.lock().expect("no panic") = Some(served);
     let handler = move |JsonBody(body): JsonBody| async move {
         tokio::spawn(async move { serve.send(()) });
-        typed::<Patient>(body).await.map(|_| "read")
+        body_as::<Patient>(body).await.map(|_| "read")
     };
     let app = axum::Router::new().route("/", axum::routing::post(handler));
     let body = format!("\"{}\"", "x".repeat(LARGE_BYTES));

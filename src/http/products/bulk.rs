@@ -14,7 +14,7 @@ use crate::domain::filter::Criteria;
 use crate::domain::product::Product;
 use crate::domain::{Fault, ShopId};
 use crate::http::admission::Tab;
-use crate::http::body::{JsonBody, PRODUCTS_MIB, aside, bad, shape_with_nulls, typed};
+use crate::http::body::{JsonBody, PRODUCTS_MIB, aside, body_as, malformed, value_with_nulls_as};
 use crate::http::described::errors::{BODY, EDIT, Errors, PRODUCT, QUOTA, SEARCH, STALE, WRONG};
 use crate::http::described::filter::FilterObject;
 use crate::http::described::kinds::{ConflictRule, DetailName};
@@ -204,7 +204,7 @@ pub(in crate::http) async fn search(
     JsonBody(body): JsonBody<SEARCH_MIB>,
 ) -> Result<Response, ApiError> {
     let shop = path.shop()?;
-    let body: ProductSearchBody = typed(body).await?;
+    let body: ProductSearchBody = body_as(body).await?;
     let ids = body.product_ids.as_ref().map_or(0, Vec::len);
     if ids > MAX_LIST_VALUES {
         return Err(ApiError::malformed_at("productIds", format!("has at most {MAX_LIST_VALUES} values")));
@@ -222,7 +222,7 @@ pub(in crate::http) async fn search(
     };
     let criteria = match &body.filter_criteria {
         None => None,
-        Some(criteria) => Some(Criteria::parse(&criteria.to_string()).map_err(bad)?),
+        Some(criteria) => Some(Criteria::parse(&criteria.to_string()).map_err(malformed)?),
     };
     let in_url = params.one("cursor")?.map(str::to_owned);
     let listing = Listing {
@@ -250,8 +250,8 @@ pub(in crate::http) async fn update(
     JsonBody(body): JsonBody<PRODUCTS_MIB>,
 ) -> Result<Json<BulkAnswer>, ApiError> {
     let shop = path.shop()?;
-    let shaped = aside(body.length(), move || shape_with_nulls::<UpdatesBody>(body.value(), "")).await?;
-    let body = shaped.map_err(|fault| bad(vec![fault]))?;
+    let shaped = aside(body.length(), move || value_with_nulls_as::<UpdatesBody>(body.value(), "")).await?;
+    let body = shaped.map_err(|fault| malformed(vec![fault]))?;
     let skip = skips(body.on_conflict.as_deref())?;
     let named = body.updates.iter().map(|update| (update.product_id.as_str(), update.current_version));
     let mut faults = named_once("updates", named)?;
@@ -268,7 +268,7 @@ pub(in crate::http) async fn update(
         }
     }
     if !faults.is_empty() {
-        return Err(bad(faults));
+        return Err(malformed(faults));
     }
     let apply = |before: &Product, patch: &Value| apply_patch(before, patch.clone());
     let fates = state.store.update_products(&caller, shop, &updates, skip, apply).await?;
@@ -290,12 +290,12 @@ pub(in crate::http) async fn delete(
     JsonBody(body): JsonBody,
 ) -> Result<Json<BulkAnswer>, ApiError> {
     let shop = path.shop()?;
-    let body: DeletionsBody = typed(body).await?;
+    let body: DeletionsBody = body_as(body).await?;
     let skip = skips(body.on_conflict.as_deref())?;
     let named = body.products.iter().map(|product| (product.product_id.as_str(), product.current_version));
     let faults = named_once("products", named)?;
     if !faults.is_empty() {
-        return Err(bad(faults));
+        return Err(malformed(faults));
     }
     let deletions: Vec<Deletion> = body
         .products

@@ -8,7 +8,7 @@ use crate::computing::{LARGE_BYTES, in_place};
 use crate::domain::ShopId;
 use crate::domain::filter::Criteria;
 use crate::http::admission::{ITEM_BYTES, Tab};
-use crate::http::body::{aside, bad};
+use crate::http::body::{aside, malformed};
 use crate::http::described::errors::{Errors, SEARCH};
 use crate::http::described::kinds::{DetailName, PageSize, ShopList, TextList};
 use crate::http::error::ApiError;
@@ -81,7 +81,7 @@ pub(in crate::http) async fn list(
         shop_ids: params.shop_ids()?,
         count: params.boolean("count")?.unwrap_or(false),
         cursor: params.one("cursor")?.map(str::to_owned),
-        criteria: params.one("filterCriteria")?.map(Criteria::parse).transpose().map_err(bad)?,
+        criteria: params.one("filterCriteria")?.map(Criteria::parse).transpose().map_err(malformed)?,
     };
     show(&state, &caller, &tab, shop, listing, "", query.as_deref().unwrap_or_default()).await
 }

@@ -12,7 +12,7 @@ use crate::domain::changes::instant;
 use crate::domain::forms::{AnyVersion, product_id};
 use crate::domain::product::{CustomsCodes, Details, LanguageAttributes, Product};
 use crate::domain::{Fault, ShopId, merge_patch};
-use crate::http::body::{Part, misfits_of, misfits_with_nulls, shape, shape_part};
+use crate::http::body::{Part, misfits_of, misfits_with_nulls, part_as, value_as};
 use crate::http::described::patch::PatchOf;
 use crate::http::error::ApiError;
 use crate::http::links::Links;
@@ -205,7 +205,7 @@ impl ProductBody {
 
 /// Reads a product strictly; everything about it that is malformed, or with `briefly` the first thing.
 pub(super) fn read_product(part: Part<'_>, briefly: bool) -> Result<Product, Vec<Fault>> {
-    match shape_part(part, "").and_then(client_product) {
+    match part_as(part, "").and_then(client_product) {
         Ok(product) => Ok(product),
         Err(first) => {
             let all = if briefly { Vec::new() } else { misfits_of::<ProductBody>(part) };
@@ -229,7 +229,7 @@ pub(super) fn apply_patch(before: &Product, patch: Value) -> Result<Product, Vec
     let unwritable = |error| vec![Fault::at("", "MALFORMED", format!("what is stored cannot be patched: {error}"))];
     let mut document = serde_json::to_value(before).map_err(unwritable)?;
     merge_patch::apply(&mut document, patch);
-    shape(document.clone(), "").and_then(client_product).map_err(|first| {
+    value_as(document.clone(), "").and_then(client_product).map_err(|first| {
         let all = misfits_with_nulls::<ProductBody>(document);
         if all.is_empty() { vec![first] } else { all }
     })

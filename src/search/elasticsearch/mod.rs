@@ -6,7 +6,6 @@ mod lower;
 mod mapping;
 mod nodes;
 mod rebuild;
-mod standing;
 mod tokens;
 mod write;
 
@@ -20,15 +19,13 @@ use serde_json::{Value as Json, json};
 use crate::search::{Search, SearchError, Settings, SettingsError};
 use crate::store::Store;
 use crate::store::pages::{Page, Position};
-use crate::store::search::Found;
+use crate::store::products::Found;
 
 use client::Request;
 use nodes::Nodes;
 
 pub use client::ElasticError;
 pub(crate) use client::pause;
-pub use standing::Standing;
-pub(crate) use standing::standing;
 
 /// Most ids in one query; Elasticsearch refuses more than 65,536 terms.
 const MAX_IDS_PER_QUERY: usize = 50_000;

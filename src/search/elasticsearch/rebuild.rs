@@ -7,8 +7,8 @@ use serde_json::{Value as Json, json};
 use tokio::task::JoinSet;
 
 use crate::search::elasticsearch::client::{self, ElasticError, Request};
-use crate::search::elasticsearch::standing::{Standing, standing};
 use crate::search::elasticsearch::{Elasticsearch, mapping, write};
+use crate::search::standing::{Standing, standing};
 use crate::search::versions::is_left_to_later;
 use crate::search::{EngineError, Progress};
 use crate::store::search::{Change, IndexRecord, Outcome, StoredProduct};
@@ -94,18 +94,24 @@ impl Elasticsearch {
         let path = format!("{}/_refresh", record.name);
         let refresh = Request { timeout: FINISH_TIMEOUT, ..Request::new(Method::Post, &path) };
         client::send(&self.nodes, &refresh).await?;
-        let is_wrong = self.targets().await?.0.iter().any(|index| index.stale && !index.building);
-        if is_wrong {
+        if self.targets().await?.0.iter().any(|index| index.stale && !index.building) {
             // What answers now is ahead of the database: slow answers are better than wrong ones.
             self.swap(&record.name).await?;
+            self.merge_segments(&record.name).await;
+            return Ok(());
         }
-        if is_wrong || !self.aliased().await?.is_empty() {
-            // An index of many segments is slow; the old one answers until the new one is merged.
-            if let Err(error) = self.compact_index(&record.name).await {
-                tracing::warn!(%error, "the new search index is used as it is, since it could not be merged");
-            }
+        // An index of many segments is slow: what answers now, if anything does, goes on until they are merged.
+        if !self.aliased().await?.is_empty() {
+            self.merge_segments(&record.name).await;
         }
-        if is_wrong { Ok(()) } else { self.swap(&record.name).await }
+        self.swap(&record.name).await
+    }
+
+    /// Makes an index small that is as good without.
+    async fn merge_segments(&self, index: &str) {
+        if let Err(error) = self.compact_index(index).await {
+            tracing::warn!(%error, "the new search index is used as it is, since it could not be merged");
+        }
     }
 
     /// The index of a rebuild that ended early, if it is one of ours and has got anywhere; others are no longer fed.

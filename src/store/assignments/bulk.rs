@@ -13,8 +13,8 @@ use crate::domain::{Fault, Taxonomy};
 use crate::store::accounts::Caller;
 use crate::store::assignments::act::{NewAction, insert_action};
 use crate::store::assignments::{AssignmentFilter, CountBy, SelectionError};
+use crate::store::deadline::refused;
 use crate::store::journal::{new_uuid, stored_taxonomy, taxonomy_from_stored};
-use crate::store::search::refused;
 use crate::store::{Store, StoreError, Tx, tx, with_retries};
 
 /// Most assignments of one action.

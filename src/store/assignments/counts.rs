@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::domain::{Fault, Taxonomy};
 use crate::store::assignments::kept::{MAX_GROUPS, count_query};
 use crate::store::assignments::{AssignmentFilter, SelectionError};
-use crate::store::search::refused;
+use crate::store::deadline::refused;
 use crate::store::{Store, StoreError};
 
 /// Bands of confidence: twentieths.

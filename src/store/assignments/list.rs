@@ -16,9 +16,9 @@ use crate::store::assignments::embed::{Embedded, fitting, weights};
 use crate::store::assignments::filter::AssignmentFilter;
 use crate::store::assignments::kept::{count_query, is_kept, rounded};
 use crate::store::assignments::{AssignmentRecord, CountBy};
+use crate::store::deadline::{FilterError, refused};
 use crate::store::limits::{Limit, limit};
 use crate::store::pages::{Page, Position};
-use crate::store::search::{FilterError, refused};
 use crate::store::{Store, StoreError, Tx};
 
 mod statement;

@@ -18,9 +18,9 @@ use uuid::Uuid;
 
 use crate::domain::applications::ApplicationIssue;
 use crate::domain::{Fault, ShopId};
+use crate::store::deadline::{FilterError, refused};
 use crate::store::details::{StoredDetails, bytes_of, read_all};
 use crate::store::pages::{Page, Position};
-use crate::store::search::{FilterError, Found, refused};
 use crate::store::{Store, StoreError};
 
 pub use batch::{Deletion, Fate, Update};
@@ -42,6 +42,16 @@ pub struct PictureFacts {
     pub height: i32,
     /// Bytes.
     pub size: i64,
+}
+
+/// A product that a search found.
+#[derive(Clone, Debug, PartialEq, Eq, FromRow)]
+pub struct Found {
+    /// Its key.
+    #[sqlx(rename = "product_key")]
+    pub key: i64,
+    /// Its id, from behind which a walk goes on even when the product is gone.
+    pub product_id: String,
 }
 
 /// A stored product.

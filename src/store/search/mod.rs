@@ -1,13 +1,9 @@
-//! What search keeps in the database: the queue of changes to project, the projection that answers filterCriteria
-//! where there is no Elasticsearch, and the list of indices that are being fed.
+//! What search needs of the truth: the queue of changes to project, the list of indices that are being fed, and what is
+//! read of the products themselves.
 
 mod indexes;
-mod lower;
 mod outbox;
-mod projection;
-mod query;
+mod products;
 
 pub use indexes::{IndexRecord, RebuildLock};
 pub use outbox::{Change, Claim, LEASE, Outcome, Part, StoredProduct};
-pub(super) use query::refused;
-pub use query::{FilterError, Found, Search};

@@ -5,37 +5,32 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value};
 
 use crate::domain::filter::{Document, Field, Text};
-use crate::store::search::outbox::Change;
-use crate::store::{Store, StoreError, Tx};
+use crate::search::postgres::{FAMILY, Postgres, VERSION};
+use crate::store::search::Change;
+use crate::store::{StoreError, Tx};
 
 /// How long the row of a deleted product keeps late writes from bringing it back, as an interval of PostgreSQL.
 const REMOVED_KEPT: &str = "1 day";
 /// Rows that are compared with products at once.
 const SWEPT_AT_ONCE: i64 = 10_000;
 
-impl Store {
-    /// Writes changes in a transaction of their own, as documents of this version of a family, and tells whether it has: not
-    /// where a later version makes an index of the family or has made one.
+impl Postgres {
+    /// Writes changes in a transaction of their own, as documents of this version, and tells whether it has: not
+    /// where a later version makes such documents or has made them.
     ///
     /// What is there of the same version of its product is written `anew` only while the index is built: later it is what
     /// would be written, and stays.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn project(
-        &self,
-        changes: &[Change],
-        family: &str,
-        version: i32,
-        anew: bool,
-    ) -> Result<bool, StoreError> {
-        let mut tx = self.begin().await?;
+    pub(super) async fn write(&self, changes: &[Change], anew: bool) -> Result<bool, StoreError> {
+        let mut tx = self.store.begin().await?;
         // A later version that is about to begin waits until these are written, and then writes over them.
         sqlx::raw_sql("lock table search_indexes in share mode").execute(&mut *tx).await?;
         let is_left: bool =
             sqlx::query_scalar("select exists (select from search_indexes where family = $1 and mapping_version > $2)")
-                .bind(family)
-                .bind(version)
+                .bind(FAMILY)
+                .bind(VERSION)
                 .fetch_one(&mut *tx)
                 .await?;
         if is_left {
@@ -51,7 +46,7 @@ impl Store {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn sweep_search_documents(&self) -> Result<(), StoreError> {
+    pub(super) async fn sweep_documents(&self) -> Result<(), StoreError> {
         let mut after = i64::MIN;
         loop {
             // Part by part: one statement over a large table would run into its limit.
@@ -67,7 +62,7 @@ impl Store {
             )
             .bind(after)
             .bind(SWEPT_AT_ONCE)
-            .fetch_one(self.pool())
+            .fetch_one(self.store.pool())
             .await?;
             match last {
                 Some(last) => after = last,
@@ -90,7 +85,7 @@ impl Store {
             )
             .bind(REMOVED_KEPT)
             .bind(SWEPT_AT_ONCE)
-            .execute(self.pool())
+            .execute(self.store.pool())
             .await?;
             if removed.rows_affected() < SWEPT_AT_ONCE.unsigned_abs() {
                 return Ok(());
@@ -102,28 +97,14 @@ impl Store {
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn search_document_versions(&self, after: i64, limit: usize) -> Result<Vec<(i64, i64)>, StoreError> {
+    pub async fn versions(&self, after: i64, limit: usize) -> Result<Vec<(i64, i64)>, StoreError> {
         Ok(sqlx::query_as(
             "select product_key, version from search_documents
              where product_key > $1 and account_id is not null order by 1 limit $2",
         )
         .bind(after)
         .bind(limit as i64)
-        .fetch_all(self.pool())
-        .await?)
-    }
-
-    /// Keys, versions and ids of products above this key, in the order of keys.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn product_versions(&self, after: i64, limit: usize) -> Result<Vec<(i64, i64, String)>, StoreError> {
-        Ok(sqlx::query_as(
-            "select product_key, version, product_id from products where product_key > $1 order by 1 limit $2",
-        )
-        .bind(after)
-        .bind(limit as i64)
-        .fetch_all(self.pool())
+        .fetch_all(self.store.pool())
         .await?)
     }
 }

@@ -14,7 +14,7 @@ pub enum Standing {
 }
 
 /// What a list of indices says about a family's.
-pub(crate) fn standing(indexes: &[IndexRecord], family: &str, version: i32) -> Standing {
+pub(super) fn standing(indexes: &[IndexRecord], family: &str, version: i32) -> Standing {
     let complete = |index: &&IndexRecord| index.family == family && !index.building;
     let mut versions = indexes.iter().filter(complete).map(|index| index.mapping_version);
     if versions.clone().any(|other| other > version) {
