@@ -23,7 +23,7 @@ pub use forms::MAX_LABEL_WORDS;
 pub use kinds::{FIELDS, Feature, Field, Kind, Place, PlainWord};
 
 /// Version of the features; a model made with another one is refused.
-pub const FEATURE_VERSION: u32 = 9;
+pub const FEATURE_VERSION: u32 = 10;
 
 /// Weight of a word in its own place.
 const WORD: f32 = 1.0;
@@ -296,7 +296,7 @@ impl Extractor {
         } else if is_part_of_name(word) {
             walk.name = walk.name.bytes_of(b" ").bytes_of(stem.as_bytes());
         }
-        let is_nothing_alone = vague || walk.is_packing(word);
+        let is_nothing_alone = vague || walk.tells_none(word);
         let make = |key, weight, kind| walk.feature(key, weight, kind, is_nothing_alone, &token, &token);
         let feature = features.len();
         features.push(make(SPACE_WORD.bytes_of(stem.as_bytes()).finish(), weight, Kind::Word));
@@ -353,7 +353,7 @@ impl Extractor {
         let stem = self.stem(stem_language(self.infos[at], walk.language), &joint);
         let key = SPACE_WORD.bytes_of(stem.as_bytes()).finish();
         let vague = [before, at].iter().all(|&at| {
-            self.infos[at].is_some_and(|info| info.vague) || walk.is_packing(self.tokens.word(&self.tokens.list[at]))
+            self.infos[at].is_some_and(|info| info.vague) || walk.tells_none(self.tokens.word(&self.tokens.list[at]))
         });
         let weight = JOINT * fade * if walk.introduced { INTRODUCED } else { 1.0 };
         features.push(walk.feature(key, weight, Kind::Joint, vague, &left, &right));

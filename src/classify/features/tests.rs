@@ -150,7 +150,7 @@ fn what_belongs_to_a_good_is_not_known_by_its_name_and_for_whom_it_is_weighs_lik
 }
 
 #[test]
-fn a_description_of_packing_alone_tells_no_good() {
+fn a_description_of_packing_or_of_a_shade_alone_tells_no_good() {
     let evidence = |name: &'static str, description: &'static str| {
         let text = LanguageText {
             language: "de",
@@ -161,9 +161,10 @@ fn a_description_of_packing_alone_tells_no_good() {
         let features = features_of(&ProductText { languages: vec![text] });
         [Field::Name, Field::Description].map(|field| features.iter().any(|one| one.field == field && !one.vague))
     };
-    for description in ["per Beutel", "Glas", "Kiste, 5", "Box"] {
+    for description in ["per Beutel", "Glas", "Kiste, 5", "Box", "oliv", "Senf, 5", "sand"] {
         assert_eq!(evidence("Jacke", description), [true, false], "{description}");
     }
     assert_eq!(evidence("Jacke", "Beutel aus Leder"), [true, true]);
+    assert_eq!(evidence("Senf", ""), [true, false]);
     assert_eq!(evidence("Korb", ""), [true, false]);
 }

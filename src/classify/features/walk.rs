@@ -3,7 +3,7 @@
 use super::super::lexicon::WordInfo;
 use super::super::table::Hash;
 use super::super::text::{Quantity, Token};
-use super::super::words::{Language, is_container, is_packing};
+use super::super::words::{Language, is_container, is_packing, is_shade};
 use super::{Feature, Field, Kind, Place, QUANTITY, SPACE_MAGNITUDE, SPACE_UNIT};
 
 /// How far a piece of text has been read.
@@ -26,9 +26,9 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Whether a word tells in what the good comes and, alone, no good.
-    pub(super) fn is_packing(&self, word: &str) -> bool {
-        is_container(word) || self.field == Field::Description && is_packing(word)
+    /// Whether a word tells, where nothing else is said, in what the good comes or how it looks, and no good.
+    pub(super) fn tells_none(&self, word: &str) -> bool {
+        is_container(word) || self.field == Field::Description && (is_packing(word) || is_shade(word))
     }
 
     pub(super) fn feature(&self, key: u64, weight: f32, kind: Kind, vague: bool, from: &Token, to: &Token) -> Feature {
