@@ -91,7 +91,7 @@ pub(crate) struct Corpus {
     /// Lines that were left out, and why.
     pub(crate) faults: Vec<Fault>,
     /// Words and phrases that are no evidence.
-    pub(crate) vague: Vec<String>,
+    pub(crate) marks: Marks,
     /// Shops' own labels, which are left out of texts.
     pub(crate) own_labels: Vec<String>,
     /// Brands, product lines and store brands among them.
@@ -130,7 +130,7 @@ pub(crate) fn read(directory: &Path, extra: &[PathBuf]) -> Result<Corpus> {
             }
         };
         if name == VAGUE_FILE {
-            corpus.vague.extend(vague_phrases(&text));
+            corpus.marks = Marks::read(&text);
         } else {
             let mut reader = Reader::new(name);
             reader.read(&text);
@@ -144,15 +144,35 @@ pub(crate) fn read(directory: &Path, extra: &[PathBuf]) -> Result<Corpus> {
     Ok(corpus)
 }
 
-/// Phrases of the list of vague words: one a line, or several parted by `|`; `#` begins a comment.
-fn vague_phrases(text: &str) -> Vec<String> {
-    let lines = text.lines().filter(|line| !line.starts_with('#'));
-    lines
-        .flat_map(|line| line.split('|'))
-        .map(str::trim)
-        .filter(|phrase| !phrase.is_empty())
-        .map(str::to_owned)
-        .collect()
+/// Words and phrases that name no good, by where they name none.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    /// Those that are no evidence anywhere.
+    pub(crate) vague: Vec<String>,
+    /// Words that are none alone.
+    pub(crate) want_a_good: Vec<String>,
+    /// Words that are none alone in a description.
+    pub(crate) describe: Vec<String>,
+}
+
+impl Marks {
+    /// Reads the list: one phrase a line, or several parted by `|`; `#` begins a comment, and `[alone]` or `[alone in a
+    /// description]` the words of that kind.
+    fn read(text: &str) -> Marks {
+        let mut marks = Marks::default();
+        let mut kind = &mut marks.vague;
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            match line.trim() {
+                "[alone]" => kind = &mut marks.want_a_good,
+                "[alone in a description]" => kind = &mut marks.describe,
+                line => {
+                    let phrases = line.split('|').map(str::trim).filter(|phrase| !phrase.is_empty());
+                    kind.extend(phrases.map(str::to_owned));
+                }
+            }
+        }
+        marks
+    }
 }
 
 /// Fails with the first faults when there are any.

@@ -56,3 +56,13 @@ fn faults_name_their_line() {
         assert!(fault.place.line == line && fault.what.contains(what), "{text}: {fault}");
     }
 }
+
+#[test]
+fn marks_are_read_by_kind() {
+    let marks = Marks::read(
+        "# colours\nrot | blau\n\nnew in box\n[alone]\nKüche | box\n[alone in a description]\n# packing\nBeutel\n",
+    );
+    assert_eq!(marks.vague, ["rot", "blau", "new in box"]);
+    assert_eq!(marks.want_a_good, ["Küche", "box"]);
+    assert_eq!(marks.describe, ["Beutel"]);
+}

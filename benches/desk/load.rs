@@ -79,9 +79,9 @@ from generate_series($2, $3) as n,
 /// A quarter has no class; of the rest most wait for a person. Few classes have many products, most have few. A part is
 /// labelled; the days of the last change go back three months.
 const ASSIGNMENTS: &str = "
-insert into assignments (assignment_uuid, account_id, product_key, taxonomy, product_id, shop_id, status, strategy,
-                         product_class, confidence, version, auto_state, review_needed, labels, updated_at, risk)
-select gen_random_uuid(), $1, product_key, 0, product_id, shop_id, status,
+insert into assignments (assignment_uuid, account_id, product_key, taxonomy, product_id, shop_id, shop_ids, status,
+                         strategy, product_class, confidence, version, auto_state, review_needed, labels, updated_at, risk)
+select gen_random_uuid(), $1, product_key, 0, product_id, shop_id, nullif(shop_ids, '{}'), status,
        case when status in ('APPROVED', 'DENIED') then 'MANUAL'
             when status <> 'UNASSIGNED' and n % 5 = 0 then 'CUSTOMS-CODE'
             when status <> 'UNASSIGNED' then 'DESCRIPTION' end,
@@ -92,9 +92,9 @@ select gen_random_uuid(), $1, product_key, 0, product_id, shop_id, status,
        case when n % 20 = 4 then array['label ' || n % 17]
             when n % 100 = 5 then array['label ' || n % 17, 'season'] else '{}' end,
        now() - make_interval(secs => 90 * 86400 * age), (sure * 20)::real
-from (select product_key, product_id, shop_id, n, random() as pick, random() as sure, random() as age,
+from (select product_key, product_id, shop_id, shop_ids, n, random() as pick, random() as sure, random() as age,
              case when r < 0.25 then 'UNASSIGNED' when r < 0.55 then 'REJECTED' when r < 0.93 then 'ASSIGNED'
                   when r < 0.99 then 'APPROVED' else 'DENIED' end as status
-      from (select product_key, product_id, shop_id, substring(product_id from 3)::bigint as n, random() as r
+      from (select product_key, product_id, shop_id, shop_ids, substring(product_id from 3)::bigint as n, random() as r
             from products where account_id = $1 and product_id >= 'P-' || lpad($2::text, 8, '0')
                             and product_id <= 'P-' || lpad($3::text, 8, '0') offset 0) as drawn offset 0) as made";

@@ -23,7 +23,7 @@ pub use forms::MAX_LABEL_WORDS;
 pub use kinds::{FIELDS, Feature, Field, Kind, Place, PlainWord};
 
 /// Version of the features; a model made with another one is refused.
-pub const FEATURE_VERSION: u32 = 10;
+pub const FEATURE_VERSION: u32 = 11;
 
 /// Weight of a word in its own place.
 const WORD: f32 = 1.0;
@@ -47,7 +47,7 @@ const DESCRIPTION_HALF_LIFE: f32 = 40.0;
 /// Most words that are read of one piece of text.
 const MAX_WORDS: usize = 200;
 /// Most content words of a name that is known as a whole; longer ones hardly ever stand twice.
-const MAX_KNOWN_NAME: usize = 4;
+const MAX_KNOWN_NAME: usize = 3;
 /// Most tags that are read.
 const MAX_TAGS: usize = 20;
 
@@ -296,7 +296,7 @@ impl Extractor {
         } else if is_part_of_name(word) {
             walk.name = walk.name.bytes_of(b" ").bytes_of(stem.as_bytes());
         }
-        let is_nothing_alone = vague || walk.tells_none(word);
+        let is_nothing_alone = walk.tells_none(self.infos[at]);
         let make = |key, weight, kind| walk.feature(key, weight, kind, is_nothing_alone, &token, &token);
         let feature = features.len();
         features.push(make(SPACE_WORD.bytes_of(stem.as_bytes()).finish(), weight, Kind::Word));
@@ -352,9 +352,7 @@ impl Extractor {
         joint.push_str(self.tokens.word(&right));
         let stem = self.stem(stem_language(self.infos[at], walk.language), &joint);
         let key = SPACE_WORD.bytes_of(stem.as_bytes()).finish();
-        let vague = [before, at].iter().all(|&at| {
-            self.infos[at].is_some_and(|info| info.vague) || walk.tells_none(self.tokens.word(&self.tokens.list[at]))
-        });
+        let vague = [before, at].iter().all(|&at| walk.tells_none(self.infos[at]));
         let weight = JOINT * fade * if walk.introduced { INTRODUCED } else { 1.0 };
         features.push(walk.feature(key, weight, Kind::Joint, vague, &left, &right));
         self.joint = joint;

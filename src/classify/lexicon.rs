@@ -40,7 +40,9 @@ const LINKS: [&[u8]; 6] = [b"", b"s", b"n", b"en", b"es", b"er"];
 const GERMAN: u32 = 1;
 const ENGLISH: u32 = 2;
 const VAGUE: u32 = 4;
-const COUNT_SHIFT: u32 = 3;
+const WANTS_A_GOOD: u32 = 8;
+const DESCRIBES: u32 = 16;
+const COUNT_SHIFT: u32 = 5;
 const MAX_COUNT: u32 = (1 << 20) - 1;
 
 /// What the corpus knows of a word.
@@ -52,6 +54,10 @@ pub struct WordInfo {
     pub english: bool,
     /// Is no evidence by itself.
     pub vague: bool,
+    /// Tells in what a good comes, or where it is used: alone it names none (`gift box`, `Küche`), beside a good another one.
+    pub wants_a_good: bool,
+    /// Tells in a description how a good is packed or looks (`per Beutel`, `oliv`). In a name and on a shelf it may be a good.
+    pub describes: bool,
     /// In how many rows it stands.
     pub count: u32,
 }
@@ -59,7 +65,13 @@ pub struct WordInfo {
 impl WordInfo {
     /// The form in which a table keeps it.
     pub fn pack(self) -> u32 {
-        let flags = [(self.german, GERMAN), (self.english, ENGLISH), (self.vague, VAGUE)];
+        let flags = [
+            (self.german, GERMAN),
+            (self.english, ENGLISH),
+            (self.vague, VAGUE),
+            (self.wants_a_good, WANTS_A_GOOD),
+            (self.describes, DESCRIBES),
+        ];
         let flags: u32 = flags.iter().filter(|(set, _)| *set).map(|(_, bit)| bit).sum();
         (self.count.min(MAX_COUNT) << COUNT_SHIFT) | flags
     }
@@ -69,6 +81,8 @@ impl WordInfo {
             german: value & GERMAN != 0,
             english: value & ENGLISH != 0,
             vague: value & VAGUE != 0,
+            wants_a_good: value & WANTS_A_GOOD != 0,
+            describes: value & DESCRIBES != 0,
             count: value >> COUNT_SHIFT,
         }
     }

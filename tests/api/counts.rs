@@ -133,6 +133,59 @@ async fn counts_of_ranges_and_of_what_is_left_out_agree_with_lists() {
     }
 }
 
+#[tokio::test]
+async fn a_shop_with_many_products_lists_its_own_and_what_is_associated_with_it() {
+    let app = App::start().await;
+    fill(&app, 10_400, &VARIED).await;
+    // As an earlier version writes: of the shops of an assignment's product it knows nothing.
+    for statement in [
+        "update products set shop_ids = array[4, 9] where product_key % 2 = 0",
+        "update products set shop_ids = array[4] where product_key % 2 = 1",
+        "with made as (
+             insert into products (account_id, shop_id, product_id, version, shop_ids, details, applications,
+                                   application_tags, application_issues)
+             select account_id, 0, 'old', 1, '{9}', '{}', '{}', '{}', '[]' from accounts returning *
+         )
+         insert into assignments (assignment_uuid, account_id, product_key, taxonomy, product_id, shop_id, auto_state)
+         select gen_random_uuid(), account_id, product_key, 0, product_id, shop_id, 'DONE' from made",
+    ] {
+        sqlx::query(statement).execute(app.store.pool()).await.expect(statement);
+    }
+    let of_shops = |shops: &[i64]| json!({"shopIds": shops, "productDetails": {"manufacturerName": "M"}});
+    let made = json!({"new": of_shops(&[9]), "gone": of_shops(&[9]), "other": of_shops(&[4])});
+    app.post("/products/global", made).await.expect(201);
+    app.post("/shops/9/products/local", json!({"own": of_shops(&[])})).await.expect(201);
+    for (id, shops) in [("gone", &[4][..]), ("p3", &[9, 4]), ("p4", &[])] {
+        let path = format!("/products/global?productId={id}&currentVersion=1");
+        app.put(&path, of_shops(shops)).await.expect(200);
+    }
+    let mut wanted: Vec<String> = (1..=10_400).filter(|n| n % 2 == 0 && *n != 4).map(|n| format!("p{n}")).collect();
+    wanted.extend(["old", "new", "own", "p3"].map(str::to_owned));
+    wanted.sort();
+    let surer: Vec<String> = wanted.iter().filter(|id| id.starts_with('p')).cloned().collect();
+    for (query, wanted) in [
+        ("", &wanted),
+        ("&sort=confidence", &wanted),
+        ("&sort=-confidence", &wanted),
+        ("&sort=updatedAt", &wanted),
+        ("&sort=-updatedAt", &wanted),
+        ("&sort=impact", &wanted),
+        ("&sort=impact&confidenceFrom=0.5", &surer),
+    ] {
+        let mut found: Vec<String> = Vec::new();
+        let mut next = Some(format!("/assignments/TARIC?assignmentStatus=ALL&shopId=9&size=1000{query}"));
+        while let Some(path) = next {
+            let page = app.get(&path).await.expect(200).body;
+            let ids = page["items"].as_array().expect("items").iter().filter_map(|item| item["productId"].as_str());
+            found.extend(ids.map(str::to_owned));
+            next = page["links"]["next"].as_str().map(str::to_owned);
+        }
+        assert!(!query.is_empty() || found.is_sorted(), "in the order of ids");
+        found.sort();
+        assert!(found == *wanted, "{query}: {} instead of {}", found.len(), wanted.len());
+    }
+}
+
 /// What assignments of a large account are.
 const VARIED: [(&str, &str); 7] = [
     ("auto_state", "case when product_key % 250 = 1 then 'ABORTED' else 'DONE' end"),
@@ -151,6 +204,8 @@ const VARIED: [(&str, &str); 7] = [
 async fn no_list_and_no_count_reads_a_whole_table() {
     let app = App::start().await;
     fill(&app, 20_000, &VARIED).await;
+    let associated = "update products set shop_ids = array[9] where product_key % 20 = 0";
+    sqlx::query(associated).execute(app.store.pool()).await.expect("associated");
     settle(&app).await;
     let account = app.caller("anna").await.account;
     let rejected = AssignmentFilter { statuses: vec![Status::Rejected], ..AssignmentFilter::default() };
@@ -180,6 +235,7 @@ async fn no_list_and_no_count_reads_a_whole_table() {
         ("given up", "Scan using assignments_aborted", "Scan Backward using assignments_aborted"),
         ("a class", "Index Only Scan using assignments_by_class", "Index Only Scan using assignments_by_class"),
         ("a frequent label", "Scan using assignments_labelled_by", "Scan Backward using assignments_labelled_by"),
+        ("a shop", "Scan using assignments_associated_by", "Scan Backward using assignments_associated_by"),
     ];
     for (name, filter) in &filters {
         for order in [
@@ -222,28 +278,32 @@ async fn no_list_and_no_count_reads_a_whole_table() {
 }
 
 #[tokio::test]
-async fn a_list_of_a_class_to_which_the_way_is_long_is_sorted_instead() {
+async fn a_list_to_which_the_way_is_long_is_sorted_instead() {
     let app = App::start().await;
     fill(&app, 6_000, &[("confidence", "(product_key % 97) / 100.0")]).await;
-    let path = "/assignments/TARIC?assignmentStatus=ALL&productClass=8471&sort=confidence&size=20";
-    let undisturbed = app.get(path).await.expect(200).body;
-    // Nobody reads the table now, so that the walk ends without an answer, and what comes after it waits.
-    let mut holds = app.store.pool().begin().await.expect("begun");
-    sqlx::raw_sql("lock table assignments in access exclusive mode").execute(&mut *holds).await.expect("held");
-    let waits = "select max(waitstart) from pg_locks where not granted and relation = 'assignments'::regclass
-                 and database = (select oid from pg_database where datname = current_database())";
-    let let_go_at_the_second = async {
-        let mut begun = std::collections::BTreeSet::new();
-        while begun.len() < 2 {
-            let wait: Option<DateTime<Utc>> =
-                sqlx::query_scalar(waits).fetch_one(app.store.pool()).await.expect("a look");
-            begun.extend(wait);
-            tokio::task::yield_now().await;
-        }
-        holds.rollback().await.expect("let go");
-    };
-    let (sorted, ()) = tokio::join!(app.get(path), let_go_at_the_second);
-    let sorted = sorted.expect(200).body;
-    assert_eq!(sorted["items"], undisturbed["items"]);
-    assert_eq!(sorted["items"].as_array().map(Vec::len), Some(20));
+    let associated = "update products set shop_ids = array[9] where product_key % 200 = 0";
+    sqlx::query(associated).execute(app.store.pool()).await.expect("associated");
+    for few in ["productClass=8471", "shopId=9"] {
+        let path = format!("/assignments/TARIC?assignmentStatus=ALL&{few}&sort=confidence&size=20");
+        let undisturbed = app.get(&path).await.expect(200).body;
+        // Nobody reads the table now, so that the walk ends without an answer, and what comes after it waits.
+        let mut holds = app.store.pool().begin().await.expect("begun");
+        sqlx::raw_sql("lock table assignments in access exclusive mode").execute(&mut *holds).await.expect("held");
+        let waits = "select max(waitstart) from pg_locks where not granted and relation = 'assignments'::regclass
+                     and database = (select oid from pg_database where datname = current_database())";
+        let let_go_at_the_second = async {
+            let mut begun = std::collections::BTreeSet::new();
+            while begun.len() < 2 {
+                let wait: Option<DateTime<Utc>> =
+                    sqlx::query_scalar(waits).fetch_one(app.store.pool()).await.expect("a look");
+                begun.extend(wait);
+                tokio::task::yield_now().await;
+            }
+            holds.rollback().await.expect("let go");
+        };
+        let (sorted, ()) = tokio::join!(app.get(&path), let_go_at_the_second);
+        let sorted = sorted.expect(200).body;
+        assert_eq!(sorted["items"], undisturbed["items"], "{few}");
+        assert_eq!(sorted["items"].as_array().map(Vec::len), Some(20), "{few}");
+    }
 }

@@ -29,7 +29,7 @@ const ALWAYS_KEPT: usize = 3;
 /// top-1 by titles stayed within half a point between 0.8 and 0.9 (2026-11-24).
 const MODEL_BYTES: usize = 29_950_000;
 /// Most rows of a class that are kept to compare with.
-const MAX_ROWS: usize = 8;
+const MAX_ROWS: usize = 7;
 /// Most bytes of a row's text that are kept to show.
 const MAX_ROW_TEXT: usize = 48;
 /// One in this many generated rows is learnt by its character n-grams too: they hold the same words again and again.
@@ -42,7 +42,7 @@ const ID_BITS: u32 = 24;
 /// Builds the bytes of a model from samples.
 pub(crate) fn build(leaves: &[u32], samples: &[&Sample], corpus: &Corpus, info: &ModelInfo) -> Result<Vec<u8>> {
     let tree = Tree::new(leaves);
-    let words = vocabulary::words(samples, &corpus.vague);
+    let words = vocabulary::words(samples, &corpus.marks);
     let lexicon = vocabulary::lexicon(&words, &corpus.own_labels);
     let vocabulary = Vocabulary::choose(samples, &lexicon).context("the lexicon is no table")?;
     ensure!(vocabulary.features.len() < 1 << ID_BITS, "too many features for the form of the rows");

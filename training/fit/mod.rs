@@ -231,7 +231,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         "{} rows, {} labels, {} vague phrases, {} own labels",
         corpus.rows.len(),
         labels.len(),
-        corpus.vague.len(),
+        corpus.marks.vague.len(),
         corpus.own_labels.len()
     );
     let codes = leaves(&samples, &labels);
@@ -267,7 +267,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
     step("calibration");
     let held_out: Vec<&Sample> = samples.iter().filter(|sample| sample.is_held_out()).collect();
-    calibrate::fit(&classifier, &held_out, &corpus.vague, &mut info)?;
+    calibrate::fit(&classifier, &held_out, &corpus.marks.vague, &mut info)?;
     let classifier = Classifier::from_bytes(base::with_info(&first, &info)?)?;
     info.metrics = calibrate::measure(&classifier, &held_out);
     calibrate::choose_limits(&classifier, &held_out, &mut info);
@@ -350,7 +350,9 @@ fn checksum(corpus: &Corpus, labels: &[Label]) -> String {
     for label in labels {
         digest.update(format!("{}\t{}\t{}\n", label.code, label.de, label.en));
     }
-    corpus.vague.iter().chain(&corpus.own_labels).for_each(|phrase| digest.update(format!("{phrase}\n")));
+    let marks = &corpus.marks;
+    let marked = [&marks.vague, &marks.want_a_good, &marks.describe, &corpus.own_labels];
+    marked.into_iter().flatten().for_each(|phrase| digest.update(format!("{phrase}\n")));
     HEXLOWER.encode(&digest.finalize())
 }
 

@@ -24,10 +24,15 @@ const REASSURING: [usize; 6] = [19, 20, 21, 22, 24, KNOWN_NAME];
 /// Feature of the text that says that there is a description.
 const DESCRIBED: usize = 20;
 /// Share of the promised wrong decisions that listings which set coefficients and limits may show: they look righter than
-/// others. Each source counts alike, since a shop whose goods are little known is one shop of many to come, however many of
-/// its listings were judged. So 4.2 % of the decisions on other sources are wrong where 5 are promised; with each listing
-/// counting alike, one limit for all and 0.65 it were 6.9 % (2026-11-24).
-const OWN_SHARE: f32 = 0.8;
+/// others, the more so the surer a decision is to be. Each source counts alike, since a shop whose goods are little known is
+/// one shop of many to come, however many of its listings were judged. So 4.1 % of the decisions on other sources are wrong
+/// where 5 are promised, and 2.4 % where 2 are; with 0.9 for these too it were 2.9 % (2026-11-29).
+const fn own_share(precision: Precision) -> f32 {
+    match precision {
+        Precision::P90 | Precision::P95 => 0.9,
+        Precision::P98 => 0.4,
+    }
+}
 /// Limits lie between these.
 const LIMIT_RANGE: (f32, f32) = (0.3, 0.999);
 
@@ -227,7 +232,7 @@ pub(crate) fn refine(judged: &[Judged], info: &mut ModelInfo) {
 }
 
 fn balance(precision: Precision, setting: &[Best], measuring: &[Best]) -> Balance {
-    let goal = 1.0 - OWN_SHARE * (1.0 - precision.share() as f32);
+    let goal = 1.0 - own_share(precision) * (1.0 - precision.share() as f32);
     let [named, described] = [false, true].map(|is_described| {
         let best: Vec<&Best> = setting.iter().filter(|best| best.is_described == is_described).collect();
         let mut listings: BTreeMap<u32, f32> = BTreeMap::new();

@@ -10,6 +10,7 @@ use vat_classification::classify::table::{self, Table};
 use vat_classification::classify::words::Language;
 
 use super::Sample;
+use crate::corpus::Marks;
 
 /// Rows from different lines in which a pair of neighbours must stand.
 const MIN_JOINT_LINES: u32 = 3;
@@ -19,14 +20,14 @@ const MIN_MARK_LINES: u32 = 3;
 const MIN_QUANTITY_LINES: u32 = 3;
 
 /// Rows in which a word must stand for misspellings of it to be known.
-const MIN_SPELLING_COUNT: u32 = 10;
+const MIN_SPELLING_COUNT: u32 = 12;
 /// The same for its beginning and its consonants, which many words share.
-const MIN_SHORT_COUNT: u32 = 13;
+const MIN_SHORT_COUNT: u32 = 15;
 /// Share of the rows of all words with a beginning or the same consonants that the commonest must have.
 const MIN_DOMINANCE: f32 = 0.6;
 
 /// The same for character n-grams.
-const MIN_GRAM_LINES: u32 = 3;
+const MIN_GRAM_LINES: u32 = 4;
 /// Headings in which a character n-gram may stand at most; commoner ones say little and cost much.
 const MAX_GRAM_HEADINGS: usize = 80;
 
@@ -53,7 +54,7 @@ pub(crate) fn lexicon(words: &Words, own_labels: &[String]) -> Vec<u8> {
 }
 
 /// The words of the samples.
-pub(crate) fn words(samples: &[&Sample], vague: &[String]) -> Words {
+pub(crate) fn words(samples: &[&Sample], marks: &Marks) -> Words {
     let mut infos = Words::new();
     let mut extractor = Extractor::default();
     let mut seen = HashSet::new();
@@ -72,12 +73,17 @@ pub(crate) fn words(samples: &[&Sample], vague: &[String]) -> Words {
         }
     }
     // A phrase of several words says nothing as a whole; each of its words may (`new in box`, but `soap box`).
-    for phrase in vague {
-        let words: Vec<String> = extractor.content_words(phrase).map(str::to_owned).collect();
-        if let [word] = words.as_slice() {
-            infos.entry(word.clone()).or_default().vague = true;
+    let mut mark = |phrases: &[String], set: fn(&mut WordInfo)| {
+        for phrase in phrases {
+            let words: Vec<String> = extractor.content_words(phrase).map(str::to_owned).collect();
+            if let [word] = words.as_slice() {
+                set(infos.entry(word.clone()).or_default());
+            }
         }
-    }
+    };
+    mark(&marks.vague, |info| info.vague = true);
+    mark(&marks.want_a_good, |info| info.wants_a_good = true);
+    mark(&marks.describe, |info| info.describes = true);
     infos
 }
 

@@ -17,7 +17,7 @@ use super::learn::{RowCounts, Tree};
 use super::vocabulary::Words;
 
 /// Lines in which a word must stand.
-const MIN_LINES: u32 = 5;
+const MIN_LINES: u32 = 6;
 /// Dimensions that are iterated beyond those that are kept, so that the last ones are found well.
 const SPARE_DIMENSIONS: usize = 16;
 /// Rounds of the iteration.

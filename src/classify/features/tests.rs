@@ -20,6 +20,11 @@ fn features_of(text: &ProductText<'_>) -> Vec<Feature> {
     let entries: Vec<(u64, u32)> = (german.iter().map(|word| (word_key(word), info(true).pack())))
         .chain(english.iter().map(|word| (word_key(word), info(false).pack())))
         .chain([(own_label, WordInfo { vague: true, ..WordInfo::default() }.pack())])
+        .chain(["box", "garten"].map(|word| (word_key(word), WordInfo { wants_a_good: true, ..info(true) }.pack())))
+        .chain(
+            ["beutel", "glas", "kiste", "oliv", "senf", "sand"]
+                .map(|word| (word_key(word), WordInfo { describes: true, ..info(true) }.pack())),
+        )
         .collect();
     let bytes = table::build(entries.into_iter());
     let lexicon = Lexicon::new(Table::over(&bytes).expect("table"));
@@ -128,10 +133,12 @@ fn pieces_beyond_all_numbers_have_the_last_one_and_not_the_first_again() {
 
 #[test]
 fn what_belongs_to_a_good_is_not_known_by_its_name_and_for_whom_it_is_weighs_like_a_word() {
-    let vague = ["zubehoer", "schwarz", "damen", "geschenk"];
-    let entries = vague
-        .map(|word| (word_key(word), WordInfo { vague: true, german: true, count: 30, ..WordInfo::default() }.pack()));
-    let bytes = table::build(std::collections::BTreeMap::from(entries).into_iter());
+    let german = WordInfo { german: true, count: 30, ..WordInfo::default() };
+    let vague = ["zubehoer", "schwarz", "damen", "geschenk"]
+        .map(|word| (word_key(word), WordInfo { vague: true, ..german }.pack()));
+    let alone = [(word_key("box"), WordInfo { wants_a_good: true, ..german }.pack())];
+    let entries: std::collections::BTreeMap<u64, u32> = vague.into_iter().chain(alone).collect();
+    let bytes = table::build(entries.into_iter());
     let lexicon = Lexicon::new(Table::over(&bytes).expect("table"));
     let read = |name: &str| {
         let text = LanguageText { language: "de", name: Some(name), ..LanguageText::default() };
@@ -166,5 +173,7 @@ fn a_description_of_packing_or_of_a_shade_alone_tells_no_good() {
     }
     assert_eq!(evidence("Jacke", "Beutel aus Leder"), [true, true]);
     assert_eq!(evidence("Senf", ""), [true, false]);
-    assert_eq!(evidence("Korb", ""), [true, false]);
+    assert_eq!(evidence("Kiste", ""), [true, false]);
+    assert_eq!(evidence("Garten", "Box"), [false, false], "a shelf names no good");
+    assert_eq!(evidence("Garten Jacke", ""), [true, false]);
 }

@@ -3,7 +3,7 @@
 use super::super::lexicon::WordInfo;
 use super::super::table::Hash;
 use super::super::text::{Quantity, Token};
-use super::super::words::{Language, is_container, is_packing, is_shade};
+use super::super::words::Language;
 use super::{Feature, Field, Kind, Place, QUANTITY, SPACE_MAGNITUDE, SPACE_UNIT};
 
 /// How far a piece of text has been read.
@@ -26,9 +26,9 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    /// Whether a word tells, where nothing else is said, in what the good comes or how it looks, and no good.
-    pub(super) fn tells_none(&self, word: &str) -> bool {
-        is_container(word) || self.field == Field::Description && (is_packing(word) || is_shade(word))
+    /// Whether a word tells no good where nothing else is said.
+    pub(super) fn tells_none(&self, info: Option<WordInfo>) -> bool {
+        info.is_some_and(|info| info.vague || info.wants_a_good || info.describes && self.field == Field::Description)
     }
 
     pub(super) fn feature(&self, key: u64, weight: f32, kind: Kind, vague: bool, from: &Token, to: &Token) -> Feature {

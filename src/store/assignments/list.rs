@@ -175,7 +175,7 @@ impl Store {
 }
 
 /// The rows of a page. What may be sorted is read in order for a moment only: where few of those that come first are
-/// selected, as when the rules of one class have just changed, the way would be long.
+/// selected, as when the rules of one class have just changed or a shop has few products, the way would be long.
 async fn read(
     tx: &mut Tx,
     request: &ListRequest<'_>,
@@ -183,6 +183,7 @@ async fn read(
     position: &Position<AssignmentKey>,
     deadline: Duration,
 ) -> Result<Vec<AssignmentRecord>, sqlx::Error> {
+    let mut few = request.filter.clone();
     if plan.may_be_sorted {
         sqlx::raw_sql("savepoint walk").execute(&mut **tx).await?;
         limit(tx, &[Limit::Statement(Some(WALK))]).await?;
@@ -193,10 +194,15 @@ async fn read(
         }
         sqlx::raw_sql("rollback to savepoint walk").execute(&mut **tx).await?;
         limit(tx, &[Limit::Statement(Some(deadline))]).await?;
-        plan.sorted.append(&mut plan.in_order);
+        if let Some(shop) = plan.shop {
+            few.product_keys = few_of_shop(tx, request.account, shop).await?;
+        }
+        if plan.shop.is_none() || few.product_keys.is_some() {
+            plan.sorted.append(&mut plan.in_order);
+        }
     }
     // The statement is planned for its values: a rare label wants its index, a frequent one does not.
-    let mut query = page_query("", request, &plan, position);
+    let mut query = page_query("", &ListRequest { filter: &few, ..*request }, &plan, position);
     query.build_query_as().persistent(false).fetch_all(&mut **tx).await
 }
 
@@ -208,14 +214,12 @@ async fn plan(tx: &mut Tx, request: &ListRequest<'_>) -> Result<(AssignmentFilte
     let mut plan = Plan::default();
     if let Some(shop) = filter.shop.filter(|_| filter.product_keys.is_none() && filter.product_ids.is_none()) {
         filter.shop = None;
-        match few_of_shop(tx, account, shop).await? {
-            Some(keys) => filter.product_keys = Some(keys),
-            None => plan.shop = Some(shop),
-        }
+        plan.shop = Some(shop);
+        plan.may_be_sorted = true;
     }
     if filter.product_ids.is_some() || filter.product_keys.is_some() {
         plan.sorted = statuses;
-    } else if filter.is_sureness() && matches!(request.order, AssignmentOrder::Impact) {
+    } else if plan.shop.is_none() && filter.is_sureness() && matches!(request.order, AssignmentOrder::Impact) {
         // What is at stake hangs together with how sure a class is: past what is surer or less sure the way is long.
         plan.by_hundredths = true;
         plan.in_order = statuses;

@@ -41,12 +41,13 @@ const INSERT: &str = "
                case when extra is null then '{}' else array(select jsonb_array_elements_text(extra::jsonb -> 't')) end,
                case when extra is null then '[]'::jsonb else extra::jsonb -> 'i' end
         from new order by id collate \"C\"
-        returning product_key, product_id
+        returning product_key, product_id, nullif(shop_ids, '{}') as shop_ids
     ), made as materialized (
-        select product_key, product_id, ordinal, taric, tares, ukgt from inserted join new on id = product_id
+        select product_key, product_id, shop_ids, ordinal, taric, tares, ukgt from inserted join new on id = product_id
     ), assigned as (
-        insert into assignments (assignment_uuid, account_id, product_key, taxonomy, product_id, shop_id, auto_state)
-        select uuid, $1::bigint, product_key, taxonomy, product_id, $2::bigint, 'PENDING'
+        insert into assignments (assignment_uuid, account_id, product_key, taxonomy, product_id, shop_id, shop_ids,
+                                 auto_state)
+        select uuid, $1::bigint, product_key, taxonomy, product_id, $2::bigint, shop_ids, 'PENDING'
         from made cross join lateral (values (taric, 0::smallint), (tares, 1::smallint), (ukgt, 2::smallint))
              as slot (uuid, taxonomy)
         order by taxonomy, product_key

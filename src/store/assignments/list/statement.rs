@@ -24,7 +24,8 @@ pub(super) struct Plan {
     pub(super) walked_labels: Vec<String>,
     /// Whether what is read in order is read in each hundredth of confidence, and merged.
     pub(super) by_hundredths: bool,
-    /// The shop whose assignments are told one by one while reading in order, since it has many.
+    /// The shop of which each status is read in order twice, what is its own and what is associated with it, since it has
+    /// many.
     pub(super) shop: Option<ShopId>,
 }
 
@@ -33,6 +34,15 @@ impl Plan {
     pub(super) fn is_empty(&self) -> bool {
         self.in_order.is_empty() && self.sorted.is_empty()
     }
+}
+
+/// What of a status is read in order.
+enum Part {
+    All,
+    /// Products of one shop: the index of every order knows the shop.
+    Local,
+    /// Global products that are associated with a shop: what is associated with any has an index for every order.
+    Associated,
 }
 
 /// What ends the parts of a statement of a page: where it begins, in which order, and how many rows.
@@ -88,7 +98,9 @@ pub(super) fn page_query(
     let end = End { order, position, rows: size as i64 + 1 };
     let mut query = QueryBuilder::new(prefix);
     query.push("select ").push(COLUMNS).push(" from (");
-    for (index, status) in plan.in_order.iter().enumerate() {
+    let parts: &[Part] = if plan.shop.is_some() { &[Part::Local, Part::Associated] } else { &[Part::All] };
+    let in_order = plan.in_order.iter().flat_map(|status| parts.iter().map(move |part| (status, part)));
+    for (index, (status, part)) in in_order.enumerate() {
         query.push(if index == 0 { "(" } else { " union all (" });
         if plan.by_hundredths {
             push_merged_hundredths(&mut query, request, *status, &end);
@@ -99,10 +111,18 @@ pub(super) fn page_query(
                 // Said so that no index of labels is thought of, whose rows come in no order.
                 query.push(" and labels <> '{}' and labels || '{}' @> ").push_bind(plan.walked_labels.clone());
             }
-            if let Some(shop) = plan.shop {
-                query.push(" and (shop_id = ").push_bind(shop.stored());
-                query.push(" or shop_id = 0 and (select shop_ids @> array[").push_bind(shop.stored());
-                query.push("]::bigint[] from products where products.product_key = assignments.product_key))");
+            let shop = plan.shop.map(ShopId::stored);
+            match part {
+                Part::All => {}
+                Part::Local => {
+                    query.push(" and shop_id = ").push_bind(shop);
+                }
+                Part::Associated => {
+                    query
+                        .push(" and shop_id = 0 and shop_ids is not null and array[")
+                        .push_bind(shop)
+                        .push("]::bigint[] <@ shop_ids");
+                }
             }
             query.push(" and status = ").push_bind(status.name());
             end.push(&mut query);
