@@ -23,7 +23,7 @@ use crate::store::{Store, StoreError, Tx};
 
 mod statement;
 
-use statement::{Plan, page_query};
+use statement::{Part, Plan, page_query};
 
 /// Most assignments of a status whose places are read and sorted for a page.
 const FEW: i64 = 5_000;
@@ -183,7 +183,6 @@ async fn read(
     position: &Position<AssignmentKey>,
     deadline: Duration,
 ) -> Result<Vec<AssignmentRecord>, sqlx::Error> {
-    let mut few = request.filter.clone();
     if plan.may_be_sorted {
         sqlx::raw_sql("savepoint walk").execute(&mut **tx).await?;
         limit(tx, &[Limit::Statement(Some(WALK))]).await?;
@@ -194,15 +193,19 @@ async fn read(
         }
         sqlx::raw_sql("rollback to savepoint walk").execute(&mut **tx).await?;
         limit(tx, &[Limit::Statement(Some(deadline))]).await?;
-        if let Some(shop) = plan.shop {
-            few.product_keys = few_of_shop(tx, request.account, shop).await?;
-        }
-        if plan.shop.is_none() || few.product_keys.is_some() {
-            plan.sorted.append(&mut plan.in_order);
+        match &mut plan.shop {
+            None => plan.sorted.append(&mut plan.in_order),
+            Some((shop, parts)) => {
+                if let Some(keys) = few_of_shop(tx, request.account, *shop, Part::Associated).await? {
+                    plan.few.extend(keys);
+                    parts.retain(|part| *part != Part::Associated);
+                    plan.sorted.clone_from(&plan.in_order);
+                }
+            }
         }
     }
     // The statement is planned for its values: a rare label wants its index, a frequent one does not.
-    let mut query = page_query("", &ListRequest { filter: &few, ..*request }, &plan, position);
+    let mut query = page_query("", request, &plan, position);
     query.build_query_as().persistent(false).fetch_all(&mut **tx).await
 }
 
@@ -214,8 +217,11 @@ async fn plan(tx: &mut Tx, request: &ListRequest<'_>) -> Result<(AssignmentFilte
     let mut plan = Plan::default();
     if let Some(shop) = filter.shop.filter(|_| filter.product_keys.is_none() && filter.product_ids.is_none()) {
         filter.shop = None;
-        plan.shop = Some(shop);
         plan.may_be_sorted = true;
+        let few = few_of_shop(tx, account, shop, Part::Local).await?;
+        let parts = if few.is_some() { vec![Part::Associated] } else { vec![Part::Associated, Part::Local] };
+        plan.few = few.unwrap_or_default();
+        plan.shop = Some((shop, parts));
     }
     if filter.product_ids.is_some() || filter.product_keys.is_some() {
         plan.sorted = statuses;
@@ -227,6 +233,9 @@ async fn plan(tx: &mut Tx, request: &ListRequest<'_>) -> Result<(AssignmentFilte
         // What is unassigned has no class, which the database would find out one by one.
         let may_be = |status: &Status| filter.class_prefix.is_none() || *status != Status::Unassigned;
         plan.in_order = statuses.into_iter().filter(may_be).collect();
+        if !plan.few.is_empty() {
+            plan.sorted.clone_from(&plan.in_order);
+        }
     } else {
         let labelled = !filter.with_labels.is_empty();
         // The index that tells who carries a label knows no status: each part of it costs what all of it does.
@@ -255,19 +264,31 @@ async fn plan(tx: &mut Tx, request: &ListRequest<'_>) -> Result<(AssignmentFilte
     Ok((filter, plan))
 }
 
-/// The keys of a shop's products, where they are few.
-async fn few_of_shop(tx: &mut Tx, account: i64, shop: ShopId) -> Result<Option<Vec<i64>>, sqlx::Error> {
-    let keys: Vec<i64> = sqlx::query_scalar(
-        "(select product_key from products where account_id = $1 and shop_id = $2 limit $3)
-         union all
-         (select product_key from products
-          where account_id = $1 and shop_id = 0 and shop_ids <> '{}' and shop_ids @> array[$2]::bigint[] limit $3)",
-    )
-    .bind(account)
-    .bind(shop.stored())
-    .bind(FEW + 1)
-    .fetch_all(&mut **tx)
-    .await?;
+/// The keys of a shop's own products, or of those associated with it, where they are few.
+async fn few_of_shop(tx: &mut Tx, account: i64, shop: ShopId, part: Part) -> Result<Option<Vec<i64>>, sqlx::Error> {
+    if part == Part::Local {
+        // The index alone tells that they are many; their keys stand in the table.
+        let there: i64 = sqlx::query_scalar(
+            "select count(*) from (select from products where account_id = $1 and shop_id = $2 limit $3) as there",
+        )
+        .bind(account)
+        .bind(shop.stored())
+        .bind(FEW + 1)
+        .fetch_one(&mut **tx)
+        .await?;
+        if there > FEW {
+            return Ok(None);
+        }
+    }
+    let statement = match part {
+        Part::Local => "select product_key from products where account_id = $1 and shop_id = $2 limit $3",
+        Part::Associated => {
+            "select product_key from products
+             where account_id = $1 and shop_id = 0 and shop_ids <> '{}' and shop_ids @> array[$2]::bigint[] limit $3"
+        }
+    };
+    let query = sqlx::query_scalar(statement).bind(account).bind(shop.stored()).bind(FEW + 1);
+    let keys: Vec<i64> = query.fetch_all(&mut **tx).await?;
     Ok((keys.len() as i64 <= FEW).then_some(keys))
 }
 

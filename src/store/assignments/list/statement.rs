@@ -24,9 +24,10 @@ pub(super) struct Plan {
     pub(super) walked_labels: Vec<String>,
     /// Whether what is read in order is read in each hundredth of confidence, and merged.
     pub(super) by_hundredths: bool,
-    /// The shop of which each status is read in order twice, what is its own and what is associated with it, since it has
-    /// many.
-    pub(super) shop: Option<ShopId>,
+    /// The shop whose products are selected, and which of them are read in order.
+    pub(super) shop: Option<(ShopId, Vec<Part>)>,
+    /// The keys of its other products, which are few: they are what is sorted.
+    pub(super) few: Vec<i64>,
 }
 
 impl Plan {
@@ -36,10 +37,10 @@ impl Plan {
     }
 }
 
-/// What of a status is read in order.
-enum Part {
-    All,
-    /// Products of one shop: the index of every order knows the shop.
+/// What of a shop is read in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Its own products: the index of every order knows the shop.
     Local,
     /// Global products that are associated with a shop: what is associated with any has an index for every order.
     Associated,
@@ -98,8 +99,11 @@ pub(super) fn page_query(
     let end = End { order, position, rows: size as i64 + 1 };
     let mut query = QueryBuilder::new(prefix);
     query.push("select ").push(COLUMNS).push(" from (");
-    let parts: &[Part] = if plan.shop.is_some() { &[Part::Local, Part::Associated] } else { &[Part::All] };
-    let in_order = plan.in_order.iter().flat_map(|status| parts.iter().map(move |part| (status, part)));
+    let parts: Vec<Option<(ShopId, Part)>> = match &plan.shop {
+        Some((shop, parts)) => parts.iter().map(|part| Some((*shop, *part))).collect(),
+        None => vec![None],
+    };
+    let in_order = plan.in_order.iter().flat_map(|status| parts.iter().map(move |part| (status, *part)));
     for (index, (status, part)) in in_order.enumerate() {
         query.push(if index == 0 { "(" } else { " union all (" });
         if plan.by_hundredths {
@@ -111,17 +115,14 @@ pub(super) fn page_query(
                 // Said so that no index of labels is thought of, whose rows come in no order.
                 query.push(" and labels <> '{}' and labels || '{}' @> ").push_bind(plan.walked_labels.clone());
             }
-            let shop = plan.shop.map(ShopId::stored);
             match part {
-                Part::All => {}
-                Part::Local => {
-                    query.push(" and shop_id = ").push_bind(shop);
+                None => {}
+                Some((shop, Part::Local)) => {
+                    query.push(" and shop_id = ").push_bind(shop.stored());
                 }
-                Part::Associated => {
-                    query
-                        .push(" and shop_id = 0 and shop_ids is not null and array[")
-                        .push_bind(shop)
-                        .push("]::bigint[] <@ shop_ids");
+                Some((shop, Part::Associated)) => {
+                    query.push(" and shop_id = 0 and shop_ids is not null and array[").push_bind(shop.stored());
+                    query.push("]::bigint[] <@ shop_ids");
                 }
             }
             query.push(" and status = ").push_bind(status.name());
@@ -130,10 +131,13 @@ pub(super) fn page_query(
         query.push(")");
     }
     if !plan.sorted.is_empty() {
-        query.push(if plan.in_order.is_empty() { "(" } else { " union all (" });
+        query.push(if plan.in_order.is_empty() || parts.is_empty() { "(" } else { " union all (" });
         query.push("with few as materialized (select product_key, product_id, shop_id, confidence, updated_at, impact");
         query.push(" from assignments where ");
         filter.push(&mut query, account, taxonomy);
+        if plan.shop.is_some() {
+            query.push(" and product_key = any(").push_bind(plan.few.clone()).push(")");
+        }
         push_status_names(&mut query, &plan.sorted);
         query.push("), shown as materialized (select product_key from few where true");
         end.push(&mut query);
