@@ -47,7 +47,7 @@ const DESCRIPTION_HALF_LIFE: f32 = 40.0;
 /// Most words that are read of one piece of text.
 const MAX_WORDS: usize = 200;
 /// Most content words of a name that is known as a whole; longer ones hardly ever stand twice.
-const MAX_KNOWN_NAME: usize = 3;
+const MAX_KNOWN_NAME: usize = 4;
 /// Most tags that are read.
 const MAX_TAGS: usize = 20;
 

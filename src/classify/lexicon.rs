@@ -43,7 +43,10 @@ const VAGUE: u32 = 4;
 const WANTS_A_GOOD: u32 = 8;
 const DESCRIBES: u32 = 16;
 const COUNT_SHIFT: u32 = 5;
-const MAX_COUNT: u32 = (1 << 20) - 1;
+const MAX_COUNT: u32 = (1 << (8 * WORD_INFO as u32 - COUNT_SHIFT)) - 1;
+
+/// Bytes of a word's entry in the table.
+pub const WORD_INFO: usize = 3;
 
 /// What the corpus knows of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -124,7 +127,7 @@ impl Sequence {
 /// The words of the corpus.
 #[derive(Clone, Copy, Debug)]
 pub struct Lexicon<'a> {
-    table: Table<'a>,
+    table: Table<'a, WORD_INFO>,
 }
 
 /// A part of a compound: where it begins and ends in the word, without its linking element.
@@ -132,7 +135,7 @@ pub type Part = (usize, usize);
 
 impl<'a> Lexicon<'a> {
     /// A lexicon over a table of [`WordInfo::pack`]ed values by [`word_key`].
-    pub fn new(table: Table<'a>) -> Lexicon<'a> {
+    pub fn new(table: Table<'a, WORD_INFO>) -> Lexicon<'a> {
         Lexicon { table }
     }
 
@@ -341,7 +344,7 @@ mod tests {
         ];
         let info = WordInfo { german: true, count: 9, ..WordInfo::default() };
         let entries: Vec<(u64, u32)> = words.iter().map(|word| (word_key(word), info.pack())).collect();
-        let bytes = table::build(entries.into_iter());
+        let bytes = table::build::<WORD_INFO>(entries);
         let lexicon = Lexicon::new(Table::over(&bytes).expect("table"));
         for (word, expected) in [
             ("damenlederjacke", "damen leder jacke"),
@@ -367,7 +370,7 @@ mod tests {
         let words =
             ["flur", "bank", "hammer", "axt", "quelle", "bauer", "schuhe", "kueche", "jacke", "mantel", "buch", "mmer"];
         let info = WordInfo { german: true, count: 9, ..WordInfo::default() };
-        let bytes = table::build(words.into_iter().map(|word| (word_key(word), info.pack())));
+        let bytes = table::build::<WORD_INFO>(words.into_iter().map(|word| (word_key(word), info.pack())));
         let lexicon = Lexicon::new(Table::over(&bytes).expect("table"));
         for (word, expected) in [
             ("baenke", Some("bank")),

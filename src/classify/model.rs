@@ -13,27 +13,32 @@ use std::fs;
 use std::path::Path;
 
 use super::features::FEATURE_VERSION;
-use super::lexicon::Lexicon;
-use super::table::Table;
+use super::lexicon::{Lexicon, WORD_INFO};
+use super::table::{Keys, Table};
 use super::text::TEXT_VERSION;
 use crate::domain::ClassCode;
 
+mod entry;
 mod error;
 mod info;
 
+pub(crate) use entry::FeatureEntry;
+pub use entry::{Entries, FEATURE_BLOCK, FEATURE_ENTRY, scale_of};
 pub use error::ModelError;
 pub use info::{Balance, Limits, ModelInfo, Ranker};
 
 /// Version of the layout of the file.
-pub const FORMAT_VERSION: u32 = 5;
+pub const FORMAT_VERSION: u32 = 6;
 /// Dimensions of the vectors of words.
 pub const DIMENSIONS: usize = 64;
 /// Headings whose weights for a dimension stand together.
 pub const HEADING_GROUP: usize = 16;
 /// Bytes of a word's vector: its scale, then a signed byte for each dimension.
 pub const WORD_VECTOR: usize = 4 + DIMENSIONS;
-/// Bytes of a name: the upper half of its key (4), by which names are ordered, and the index of its heading (2).
-pub const NAME: usize = 6;
+/// Bytes of a feature's id in a table.
+pub const FEATURE_ID: usize = 3;
+/// Bytes of a name's entry in the table: the index of its heading.
+pub const NAME: usize = 2;
 /// Added to that index where the name stands elsewhere too, beside a description or shelves that tell another good.
 pub const ALONE: u16 = 1 << 15;
 /// Bytes of a model file, at most.
@@ -51,12 +56,14 @@ pub enum Section {
     Info,
     /// Table of words, see [`Lexicon`].
     Lexicon,
-    /// Table from feature keys to feature ids.
+    /// Keys of the features, in the order of feature ids.
     Dictionary,
     /// Table from misspellings of known words to feature ids, see [`super::spelling`].
     Spellings,
-    /// [`FeatureEntry`] by feature id, and a last one that ends the postings.
+    /// [`FEATURE_ENTRY`] bytes by feature id, and a last entry that ends the postings.
     Features,
+    /// First posting of every [`FEATURE_BLOCK`] features.
+    FeatureBlocks,
     /// [`Posting`]s of all features.
     Postings,
     /// Codes of the leaves, the disjoint six-digit classes, as numbers in rising order.
@@ -75,43 +82,15 @@ pub enum Section {
     RowTextStarts,
     /// Texts of the rows, UTF-8.
     RowTexts,
-    /// Table from words as they are written to their vectors.
+    /// Keys of words as they are written.
     Words,
-    /// Vectors of words, [`WORD_VECTOR`] bytes each.
+    /// Their vectors in the same order, [`WORD_VECTOR`] bytes each.
     WordVectors,
     /// Weights of the third voice, 4-byte floats: for each [`HEADING_GROUP`] a row a dimension, and one of intercepts.
     HeadingVectors,
-    /// Names as wholes with the heading under which people wrote them, see [`NAME`] and
+    /// Table from names as wholes to the heading under which people wrote them, see [`NAME`] and
     /// [`Extractor::name_keys`](super::features::Extractor::name_keys).
     Names,
-}
-
-/// Bytes of a feature's entry: offset of its first posting (4), rarity in steps of [`RARITY_STEP`] (2), and the upper half
-/// of the scale of its weights as a 4-byte float (2).
-pub const FEATURE_ENTRY: usize = 8;
-const RARITY_STEP: f32 = 1.0 / 4096.0;
-
-/// The last bytes of a feature's entry. Weights are to be divided by the scale that [`scale_of`] gives back.
-pub fn entry(rarity: f32, scale: f32) -> [u8; 4] {
-    let [low, high] = ((rarity / RARITY_STEP).round().clamp(0.0, 65_535.0) as u16).to_le_bytes();
-    let [scale_low, scale_high] = ((scale.to_bits() >> 16) as u16).to_le_bytes();
-    [low, high, scale_low, scale_high]
-}
-
-/// A scale as an entry keeps it.
-pub fn scale_of(scale: f32) -> f32 {
-    f32::from_bits(scale.to_bits() & 0xffff_0000)
-}
-
-/// What is known of a feature.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct FeatureEntry {
-    pub(crate) first: usize,
-    pub(crate) end: usize,
-    /// Inverse frequency over headings.
-    pub(crate) rarity: f32,
-    /// Weight of one step of a posting's weight.
-    pub(crate) scale: f32,
 }
 
 /// A feature's weight for a node: node (2 bytes), learnt weight (signed), share in the profile of the node (unsigned).
@@ -173,18 +152,21 @@ impl Model {
 
     /// Checks the lengths that indexing relies on; the checksum vouches for the values.
     fn check_sections(&self) -> Result<(), ModelError> {
-        let tables = [Section::Lexicon, Section::Dictionary, Section::Spellings, Section::Words];
-        if tables.iter().any(|&section| Table::over(self.section(section)).is_none()) {
+        let tables = Table::<WORD_INFO>::over(self.section(Section::Lexicon)).is_some()
+            && Table::<FEATURE_ID>::over(self.section(Section::Spellings)).is_some()
+            && Table::<NAME>::over(self.section(Section::Names)).is_some();
+        let keys = [Section::Dictionary, Section::Words].map(|section| Keys::over(self.section(section)));
+        let [Some(features), Some(words)] = keys.map(|keys| keys.map(|keys| keys.count()).filter(|_| tables)) else {
             return Err(ModelError::Malformed("a table has a wrong size"));
-        }
+        };
         let leaves = self.array::<4>(Section::Leaves).len();
         let nodes = leaves + self.array::<4>(Section::Headings).len();
         let fits = self.array::<2>(Section::LeafHeading).len() == leaves
             && self.array::<4>(Section::RowStarts).len() == nodes + 1
-            && self.array::<FEATURE_ENTRY>(Section::Features).len() > 1
+            && self.array::<FEATURE_ENTRY>(Section::Features).len() == features + 1
+            && self.array::<4>(Section::FeatureBlocks).len() == (features + 1).div_ceil(FEATURE_BLOCK)
             && 2 * nodes - leaves <= usize::from(u16::MAX)
-            && self.section(Section::WordVectors).len().is_multiple_of(WORD_VECTOR)
-            && self.section(Section::Names).len().is_multiple_of(NAME)
+            && self.section(Section::WordVectors).len() == words * WORD_VECTOR
             && self.array::<4>(Section::HeadingVectors).len()
                 == (DIMENSIONS + 1) * (nodes - leaves).next_multiple_of(HEADING_GROUP)
             && std::str::from_utf8(self.section(Section::RowTexts)).is_ok();
@@ -221,46 +203,41 @@ impl Model {
         Lexicon::new(self.table(Section::Lexicon))
     }
 
-    /// Feature ids by key.
-    pub(crate) fn dictionary(&self) -> Table<'_> {
-        self.table(Section::Dictionary)
+    /// Keys of the features; the place of one is the feature's id.
+    pub(crate) fn dictionary(&self) -> Keys<'_> {
+        self.keys(Section::Dictionary)
     }
 
     /// Feature ids by misspellings.
-    pub(crate) fn spellings(&self) -> Table<'_> {
+    pub(crate) fn spellings(&self) -> Table<'_, FEATURE_ID> {
         self.table(Section::Spellings)
     }
 
-    /// Indices of vectors of words by key.
-    pub(crate) fn words(&self) -> Table<'_> {
-        self.table(Section::Words)
+    /// Keys of the words that have vectors; the place of one is the index of its vector.
+    pub(crate) fn words(&self) -> Keys<'_> {
+        self.keys(Section::Words)
     }
 
     /// The index of the heading of a name, by its key; `alone` when nothing stands beside it.
     pub(crate) fn heading_of_name(&self, key: u64, alone: bool) -> Option<usize> {
-        let (names, wanted) = (self.array::<NAME>(Section::Names), (key >> 32) as u32);
-        let at = names.partition_point(|name| u32_at(name, 0) < wanted);
-        let name = names.get(at).filter(|name| u32_at(*name, 0) == wanted)?;
-        let heading = u16::from_le_bytes([name[4], name[5]]);
+        let heading = self.table::<NAME>(Section::Names).get(key)? as u16;
         (alone || heading & ALONE == 0).then_some(usize::from(heading & !ALONE))
     }
 
-    fn table(&self, section: Section) -> Table<'_> {
-        // Checked when the model was opened; an empty table would be refused there.
+    // Both were checked when the model was opened; what is no table would be refused there.
+    fn table<const WIDTH: usize>(&self, section: Section) -> Table<'_, WIDTH> {
         Table::over(self.section(section)).unwrap_or(Table::EMPTY)
+    }
+
+    fn keys(&self, section: Section) -> Keys<'_> {
+        Keys::over(self.section(section)).unwrap_or(Keys::EMPTY)
     }
 
     /// The entry of a feature.
     #[inline]
     pub(crate) fn feature(&self, id: u32) -> FeatureEntry {
-        let entries = self.array::<FEATURE_ENTRY>(Section::Features);
-        let entry = &entries[id as usize];
-        FeatureEntry {
-            first: u32_at(entry, 0) as usize,
-            end: u32_at(&entries[id as usize + 1], 0) as usize,
-            rarity: f32::from(u16::from_le_bytes([entry[4], entry[5]])) * RARITY_STEP,
-            scale: f32::from_bits(u32_at(entry, 4) & 0xffff_0000),
-        }
+        let (entries, blocks) = (self.array(Section::Features), self.array(Section::FeatureBlocks));
+        FeatureEntry::read(entries, blocks, id as usize)
     }
 
     /// The postings of a feature.

@@ -45,8 +45,8 @@ impl Classifier {
         let dictionary = self.model.dictionary();
         let read = features.iter().filter(|feature| matches!(feature.kind, Kind::Word | Kind::Part));
         let words = read.map(|feature| {
-            let known = dictionary.get(feature.key);
-            let rarity = known.map_or(UNKNOWN_RARITY, |id| self.model.feature(id).rarity);
+            let known = dictionary.place(feature.key);
+            let rarity = known.map_or(UNKNOWN_RARITY, |id| self.model.feature(id as u32).rarity);
             ((feature.key ^ (feature.key >> 32)) as u32, feature.field == Field::Name, feature.weight * rarity)
         });
         vector(words.collect())

@@ -1,11 +1,22 @@
-//! A read-only hash table of 32-bit values in plain bytes, so that it can lie in a memory-mapped file.
+//! Read-only tables by 64-bit hashes in plain bytes, so that they can be used where they lie in the model file.
 //!
-//! Keys are 64-bit hashes. A slot is eight bytes: the upper half of the hash as fingerprint, and the value plus one
-//! (zero marks an empty slot). The lower half of the hash, scaled to the number of slots, chooses the slot; the next ones
-//! follow when it is taken.
+//! The keys stand in rising order. Their upper bits choose a bucket, of which it is known where it begins; of each key the
+//! next [`KEY`] bytes are kept, which is searched from the front: four to eight keys a bucket, next to each other in memory.
+//! A key that is not there is taken for another in fewer than one of two million cases.
+//!
+//! | bytes | content |
+//! |---|---|
+//! | 4 | number of keys |
+//! | 4 each | place of the first key of every bucket, and the number of keys |
+//! | 3 each | keys, without the bits of their bucket |
+//! | `WIDTH` each | values, in a [`Table`] |
 
-/// Bytes of a slot.
-const SLOT: usize = 8;
+/// Bytes that are kept of a key.
+const KEY: usize = 3;
+/// Keys in a bucket, at least and on average, where there are so many; fewer than twice as many.
+const MIN_BUCKET: usize = 4;
+/// Most bits that choose a bucket.
+const MAX_BITS: u32 = 24;
 
 /// Running FNV-1a hash of bytes; [`finish`] makes a key of it.
 #[derive(Clone, Copy, Debug)]
@@ -38,75 +49,163 @@ impl Hash {
     }
 }
 
-/// A table laid over bytes that [`build`] wrote.
+/// Keys laid over bytes that [`build_keys`] wrote.
 #[derive(Clone, Copy, Debug)]
-pub struct Table<'a> {
-    slots: &'a [[u8; SLOT]],
+pub struct Keys<'a> {
+    bits: u32,
+    starts: &'a [[u8; 4]],
+    keys: &'a [[u8; KEY]],
 }
 
-impl<'a> Table<'a> {
-    /// A table without entries.
-    pub const EMPTY: Table<'static> = Table { slots: &[[0; SLOT]] };
+impl<'a> Keys<'a> {
+    /// No keys at all.
+    pub const EMPTY: Keys<'static> = Keys { bits: 1, starts: &[[0; 4]; 3], keys: &[] };
 
-    /// The table in these bytes, or none when they are no whole number of slots.
-    pub fn over(bytes: &'a [u8]) -> Option<Table<'a>> {
-        let (slots, rest) = bytes.as_chunks::<SLOT>();
-        (rest.is_empty() && !slots.is_empty()).then_some(Table { slots })
+    /// The keys in these bytes, or none when they are too short or too long.
+    pub fn over(bytes: &'a [u8]) -> Option<Keys<'a>> {
+        Keys::split(bytes).filter(|(_, rest)| rest.is_empty()).map(|(keys, _)| keys)
+    }
+
+    /// The keys at the beginning of these bytes, and the bytes behind them.
+    fn split(bytes: &'a [u8]) -> Option<(Keys<'a>, &'a [u8])> {
+        let (count, bytes) = bytes.split_first_chunk::<4>()?;
+        let count = u32::from_le_bytes(*count) as usize;
+        let bits = bits_for(count);
+        let (starts, bytes) = bytes.split_at_checked(4 * ((1 << bits) + 1))?;
+        let (keys, rest) = bytes.split_at_checked(KEY * count)?;
+        Some((Keys { bits, starts: starts.as_chunks().0, keys: keys.as_chunks().0 }, rest))
+    }
+
+    /// The place of a key in the order of keys.
+    #[inline]
+    pub fn place(&self, key: u64) -> Option<usize> {
+        let bucket = (key >> (64 - self.bits)) as usize;
+        let start = |at: usize| self.starts.get(at).map(|start| u32::from_le_bytes(*start) as usize);
+        let first = start(bucket)?;
+        let wanted = rest_of(key, self.bits);
+        for (at, &[a, b, c]) in self.keys.get(first..start(bucket + 1)?)?.iter().enumerate() {
+            let key = u32::from_le_bytes([a, b, c, 0]);
+            if key >= wanted {
+                return (key == wanted).then_some(first + at);
+            }
+        }
+        None
+    }
+
+    /// How many keys there are.
+    pub fn count(&self) -> usize {
+        self.keys.len()
+    }
+}
+
+/// How many bits of a key choose its bucket.
+fn bits_for(count: usize) -> u32 {
+    (count / MIN_BUCKET).max(2).ilog2().min(MAX_BITS)
+}
+
+/// What is kept of a key: the bits behind those of its bucket.
+#[inline]
+fn rest_of(key: u64, bits: u32) -> u32 {
+    (key >> (64 - 8 * KEY as u32 - bits)) as u32 & 0xff_ffff
+}
+
+/// The bytes of keys that are in rising order.
+pub fn build_keys(keys: impl ExactSizeIterator<Item = u64> + Clone) -> Vec<u8> {
+    let count = keys.len();
+    let bits = bits_for(count);
+    let mut starts = vec![0u32; (1 << bits) + 1];
+    keys.clone().for_each(|key| starts[(key >> (64 - bits)) as usize + 1] += 1);
+    for bucket in 1..starts.len() {
+        starts[bucket] += starts[bucket - 1];
+    }
+    let mut bytes = (count as u32).to_le_bytes().to_vec();
+    bytes.extend(starts.iter().flat_map(|start| start.to_le_bytes()));
+    bytes.extend(keys.flat_map(|key| rest_of(key, bits).to_le_bytes().into_iter().take(KEY)));
+    bytes
+}
+
+/// Keys with a value of `WIDTH` bytes each, laid over bytes that [`build`] wrote.
+#[derive(Clone, Copy, Debug)]
+pub struct Table<'a, const WIDTH: usize> {
+    keys: Keys<'a>,
+    values: &'a [[u8; WIDTH]],
+}
+
+impl<'a, const WIDTH: usize> Table<'a, WIDTH> {
+    /// A table without entries.
+    pub const EMPTY: Table<'static, WIDTH> = Table { keys: Keys::EMPTY, values: &[] };
+
+    /// The table in these bytes, or none when they are too short or too long.
+    pub fn over(bytes: &'a [u8]) -> Option<Table<'a, WIDTH>> {
+        let (keys, values) = Keys::split(bytes)?;
+        let (values, rest) = values.as_chunks();
+        (rest.is_empty() && values.len() == keys.count()).then_some(Table { keys, values })
     }
 
     /// The value of a key.
     #[inline]
     pub fn get(&self, key: u64) -> Option<u32> {
-        let fingerprint = (key >> 32) as u32;
-        let mut at = slot_of(key, self.slots.len());
-        // A built table is never full, and a damaged one must not hang us: at most one round.
-        for _ in 0..self.slots.len() {
-            let [a, b, c, d, e, f, g, h] = self.slots[at];
-            let value = u32::from_le_bytes([e, f, g, h]);
-            if value == 0 {
-                return None;
-            }
-            if u32::from_le_bytes([a, b, c, d]) == fingerprint {
-                return Some(value - 1);
-            }
-            at = if at + 1 == self.slots.len() { 0 } else { at + 1 };
-        }
-        None
+        let value = self.values.get(self.keys.place(key)?)?;
+        Some(value.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte)))
     }
 }
 
-#[inline]
-fn slot_of(key: u64, slots: usize) -> usize {
-    (((key & 0xffff_ffff) * slots as u64) >> 32) as usize
-}
-
-/// The bytes of a table with these entries, whose values must be below `u32::MAX`. Of equal keys the first stays.
-pub fn build(entries: impl ExactSizeIterator<Item = (u64, u32)>) -> Vec<u8> {
-    // Four fifths full: short searches in few bytes.
-    let capacity = entries.len() * 5 / 4 + 2;
-    let mut slots = vec![[0u8; SLOT]; capacity];
-    for (key, value) in entries {
-        let mut at = slot_of(key, capacity);
-        while slots[at][4..] != [0; 4] {
-            at = (at + 1) % capacity;
-        }
-        slots[at][..4].copy_from_slice(&((key >> 32) as u32).to_le_bytes());
-        slots[at][4..].copy_from_slice(&(value + 1).to_le_bytes());
-    }
-    slots.concat()
+/// The bytes of a table with these entries, in any order, whose values must fit in `WIDTH` bytes. Of equal keys the first
+/// is found.
+pub fn build<const WIDTH: usize>(entries: impl IntoIterator<Item = (u64, u32)>) -> Vec<u8> {
+    let mut entries: Vec<(u64, u32)> = entries.into_iter().collect();
+    entries.sort_by_key(|(key, _)| *key);
+    let mut bytes = build_keys(entries.iter().map(|(key, _)| *key));
+    bytes.extend(entries.iter().flat_map(|(_, value)| value.to_le_bytes().into_iter().take(WIDTH)));
+    bytes
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn key(n: u32) -> u64 {
+        Hash::space(b'W').bytes_of(&n.to_le_bytes()).finish()
+    }
+
     #[test]
     fn every_key_is_found_with_its_value_and_no_other() {
-        let key = |n: u32| Hash::space(b'W').bytes_of(&n.to_le_bytes()).finish();
-        let bytes = build((0..5000u32).map(|n| (key(n), n * 3)));
-        let table = Table::over(&bytes).expect("whole slots");
-        assert!((0..5000).all(|n| table.get(key(n)) == Some(n * 3)));
-        assert!((5000..20_000).all(|n| table.get(key(n)).is_none()));
+        for count in [0, 1, 2, 3, 7, 8, 9, 100, 5000] {
+            let bytes = build::<3>((0..count).map(|n| (key(n), n * 3)));
+            let table = Table::<3>::over(&bytes).expect("a table");
+            assert!((0..count).all(|n| table.get(key(n)) == Some(n * 3)), "{count}");
+            assert!((count..20_000).all(|n| table.get(key(n)).is_none()), "{count}");
+            assert_eq!((Table::<3>::EMPTY.get(key(0)), Table::<3>::EMPTY.get(u64::MAX)), (None, None));
+        }
+    }
+
+    #[test]
+    fn a_key_has_its_place_in_their_order() {
+        let mut keys: Vec<u64> = (0..1000).map(key).chain([0, u64::MAX]).collect();
+        keys.sort_unstable();
+        let bytes = build_keys(keys.iter().copied());
+        let found = Keys::over(&bytes).expect("keys");
+        assert!(keys.iter().enumerate().all(|(place, key)| found.place(*key) == Some(place)));
+        assert_eq!(found.count(), keys.len());
+    }
+
+    #[test]
+    fn of_equal_keys_the_first_is_found() {
+        let bytes = build::<2>([(key(7), 1), (key(8), 5), (key(7), 2)]);
+        assert_eq!(Table::<2>::over(&bytes).expect("a table").get(key(7)), Some(1));
+    }
+
+    #[test]
+    fn bytes_of_another_length_are_no_table_and_damaged_ones_do_no_harm() {
+        let bytes = build::<2>((0..50).map(|n| (key(n), n)));
+        assert!(Table::<2>::over(&bytes[..bytes.len() - 1]).is_none());
+        assert!(Table::<3>::over(&bytes).is_none());
+        assert!(Keys::over(&bytes).is_none());
+        assert!((0..4).all(|len| Keys::over(&bytes[..len]).is_none()));
+        let mut damaged = bytes.clone();
+        damaged[4..40].fill(0xff);
+        let table = Table::<2>::over(&damaged).expect("lengths are as they were");
+        assert!((0..50).all(|n| table.get(key(n)).is_none_or(|value| value < 50)));
     }
 
     #[test]

@@ -142,11 +142,11 @@ impl Classifier {
 }
 
 fn naming_words<'q>(model: &'q Model, query: &'q Query) -> impl Iterator<Item = (u32, f32)> + 'q {
-    let table = model.words();
+    let words = model.words();
     query.extractor().plain_words().iter().filter_map(move |word| {
         let weight = word.weight * query.naming[word.field as usize];
-        let at = (weight > 0.0).then(|| table.get(word.key)).flatten()?;
-        Some((at, weight))
+        let at = (weight > 0.0).then(|| words.place(word.key)).flatten()?;
+        Some((at as u32, weight))
     })
 }
 

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result, ensure};
 use rayon::prelude::*;
 use vat_classification::classify::Classifier;
-use vat_classification::classify::model::{self, FEATURE_ENTRY, FORMAT_VERSION, ModelInfo, Section};
+use vat_classification::classify::model::{
+    self, Entries, FEATURE_BLOCK, FEATURE_ENTRY, FEATURE_ID, FORMAT_VERSION, ModelInfo, Section,
+};
+use vat_classification::classify::table;
 use vat_classification::classify::voices::{DIMENSIONS, HEADING_GROUP, SECOND_STEP};
 
 use super::learn::{self, Node, Rows, Tree, Weights};
@@ -21,7 +24,7 @@ use crate::corpus::Corpus;
 /// Most postings of a feature: those of the heaviest weights.
 const MAX_POSTINGS: usize = 320;
 /// Least weight of a posting and least share in a profile; what has neither is not worth its bytes.
-const MIN_WEIGHT: f32 = 0.8;
+const MIN_WEIGHT: f32 = 0.6;
 const MIN_SHARE: f32 = 10.0 / 255.0;
 /// Postings of a feature that are kept whatever a model weighs: a rare word has no others.
 const ALWAYS_KEPT: usize = 3;
@@ -29,7 +32,7 @@ const ALWAYS_KEPT: usize = 3;
 /// top-1 by titles stayed within half a point between 0.8 and 0.9 (2026-11-24).
 const MODEL_BYTES: usize = 29_950_000;
 /// Most rows of a class that are kept to compare with.
-const MAX_ROWS: usize = 7;
+const MAX_ROWS: usize = 8;
 /// Most bytes of a row's text that are kept to show.
 const MAX_ROW_TEXT: usize = 48;
 /// One in this many generated rows is learnt by its character n-grams too: they hold the same words again and again.
@@ -46,6 +49,7 @@ pub(crate) fn build(leaves: &[u32], samples: &[&Sample], corpus: &Corpus, info: 
     let lexicon = vocabulary::lexicon(&words, &corpus.own_labels);
     let vocabulary = Vocabulary::choose(samples, &lexicon).context("the lexicon is no table")?;
     ensure!(vocabulary.features.len() < 1 << ID_BITS, "too many features for the form of the rows");
+    let no_spellings = table::build::<FEATURE_ID>([]);
     let mut silent = Learnt {
         weights: Weights::default(),
         second: Second::default(),
@@ -54,10 +58,10 @@ pub(crate) fn build(leaves: &[u32], samples: &[&Sample], corpus: &Corpus, info: 
         names: names::build(&tree, samples, &lexicon).context("the lexicon is no table")?,
         rows: RowTable::default(),
     };
-    let skeleton = assemble(&tree, &lexicon, &vocabulary, &[0; 8], &silent, info)?;
+    let skeleton = assemble(&tree, &lexicon, &vocabulary, &no_spellings, &silent, info)?;
     let skeleton = Classifier::from_bytes(skeleton)?;
     let headings = tune::tune(&tree, &skeleton, samples, &mut silent.words);
-    let skeleton = assemble(&tree, &lexicon, &vocabulary, &[0; 8], &silent, info)?;
+    let skeleton = assemble(&tree, &lexicon, &vocabulary, &no_spellings, &silent, info)?;
     let skeleton = Classifier::from_bytes(skeleton)?;
     let mut rows: Vec<Vec<(u32, f32)>> = samples.par_iter().map(|sample| skeleton.vector(&sample.text())).collect();
     // Character n-grams are learnt from rows of their own, since in the service they stand for unknown words alone.
@@ -179,13 +183,14 @@ fn assemble(
     info: &ModelInfo,
 ) -> Result<Vec<u8>> {
     let rows = &learnt.rows;
-    const { assert!(FORMAT_VERSION == 5, "the order of sections below is that of version 5") };
+    const { assert!(FORMAT_VERSION == 6, "the order of sections below is that of version 6") };
     let no_rows = vec![0; tree.nodes() + 1];
     let starts = if rows.starts.is_empty() { &no_rows } else { &rows.starts };
     let mut sections = [
         lexicon.to_vec(),
         vocabulary.dictionary(),
         spellings.to_vec(),
+        Vec::new(),
         Vec::new(),
         Vec::new(),
         numbers(&tree.leaves),
@@ -196,18 +201,21 @@ fn assemble(
         numbers(&rows.features),
         numbers(&rows.text_starts),
         rows.texts.clone(),
-        learnt.words.table.clone(),
+        learnt.words.words.clone(),
         learnt.words.vectors.clone(),
         in_groups(&learnt.third, tree.headings.len()),
         learnt.names.clone(),
     ];
-    let entries = vocabulary.features.len() * FEATURE_ENTRY;
+    let entries = vocabulary.features.len() * FEATURE_ENTRY + vocabulary.features.len() * 4 / FEATURE_BLOCK;
     let room = MODEL_BYTES.saturating_sub(sections.iter().map(Vec::len).sum::<usize>() + entries) / POSTING_BYTES;
     let least = least_weight(vocabulary, learnt, room);
-    let (features, postings) = postings(tree, vocabulary, learnt, least);
+    let ((features, blocks), postings) =
+        postings(tree, vocabulary, learnt, least).context("a block of features has too many postings")?;
     // The first section is the model's description, which is none of these.
     let place = |section: Section| section as usize - 1;
-    (sections[place(Section::Features)], sections[place(Section::Postings)]) = (features, postings);
+    sections[place(Section::Features)] = features;
+    sections[place(Section::FeatureBlocks)] = blocks;
+    sections[place(Section::Postings)] = postings;
     Ok(model::assemble(info, &sections)?)
 }
 
@@ -261,19 +269,22 @@ fn numbers(values: &[u32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// The entries and postings of all features, pruned and rounded.
-fn postings(tree: &Tree, vocabulary: &Vocabulary, learnt: &Learnt, least: f32) -> (Vec<u8>, Vec<u8>) {
-    let (mut entries, mut postings) = (Vec::new(), Vec::new());
+/// The entries of all features with their blocks, and their postings, pruned and rounded.
+fn postings(
+    tree: &Tree,
+    vocabulary: &Vocabulary,
+    learnt: &Learnt,
+    least: f32,
+) -> Option<((Vec<u8>, Vec<u8>), Vec<u8>)> {
+    let (mut entries, mut postings) = (Entries::default(), Vec::new());
     for (id, &(_, rarity)) in vocabulary.features.iter().enumerate() {
         let list = heaviest(&learnt.weights, id).into_iter().enumerate();
         let kept =
             |(at, (_, weight, share)): &(usize, (Node, f32, f32))| is_always_kept(*at, *share) || weight.abs() >= least;
         let mut list: Vec<(Node, f32, f32)> = list.filter(kept).map(|(_, posting)| posting).collect();
         list.sort_by_key(|&(node, ..)| node);
-        // A scale loses its lower half in the file; with a little more of it the heaviest weight still fits.
-        let scale = model::scale_of(list.iter().map(|(_, weight, _)| weight.abs()).fold(0.0, f32::max) / 126.0);
-        entries.extend_from_slice(&((postings.len() / 4) as u32).to_le_bytes());
-        entries.extend_from_slice(&model::entry(rarity, scale));
+        let scale = model::scale_of(list.iter().map(|(_, weight, _)| weight.abs()).fold(0.0, f32::max) / 127.0);
+        entries.add(postings.len() / POSTING_BYTES, rarity, scale)?;
         for (node, weight, share) in list {
             let weight = if scale > 0.0 { (weight / scale).round().clamp(-127.0, 127.0) as i8 } else { 0 };
             let share = (share * 255.0).round().clamp(0.0, 255.0) as u8;
@@ -286,9 +297,8 @@ fn postings(tree: &Tree, vocabulary: &Vocabulary, learnt: &Learnt, least: f32) -
             postings.extend_from_slice(&weight.to_le_bytes());
         }
     }
-    entries.extend_from_slice(&((postings.len() / 4) as u32).to_le_bytes());
-    entries.extend_from_slice(&[0; 4]);
-    (entries, postings)
+    let postings_in_all = postings.len() / POSTING_BYTES;
+    Some((entries.finish(postings_in_all)?, postings))
 }
 
 #[cfg(test)]

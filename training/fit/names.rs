@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use vat_classification::classify::features::Extractor;
 use vat_classification::classify::lexicon::Lexicon;
 use vat_classification::classify::model::{ALONE, NAME};
-use vat_classification::classify::table::Table;
+use vat_classification::classify::table::{self, Table};
 
 use super::learn::Tree;
 use super::{Sample, SampleKind};
@@ -32,16 +32,7 @@ pub(crate) fn build(tree: &Tree, samples: &[&Sample], lexicon: &[u8]) -> Option<
         }
     }
     let written = names.into_iter().filter(|(_, name)| name.is_written);
-    let mut known: Vec<(u32, u16)> =
-        written.filter_map(|(key, name)| Some(((key >> 32) as u32, name.known()?))).collect();
-    // Names with the same half of a key cannot be told apart.
-    known.sort_unstable();
-    let mut bytes = Vec::with_capacity(NAME * known.len());
-    for (half, heading) in known.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() == 1).flatten() {
-        bytes.extend_from_slice(&half.to_le_bytes());
-        bytes.extend_from_slice(&heading.to_le_bytes());
-    }
-    Some(bytes)
+    Some(table::build::<NAME>(written.filter_map(|(key, name)| Some((key, u32::from(name.known()?))))))
 }
 
 /// What is known of a name.
@@ -86,7 +77,7 @@ impl Stands {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use vat_classification::classify::table;
+    use vat_classification::classify::lexicon::WORD_INFO;
     use vat_classification::classify::words::Language;
     use vat_classification::domain::ClassCode;
 
@@ -121,18 +112,14 @@ mod tests {
         ];
         let samples: Vec<&Sample> = rows.iter().collect();
         let tree = Tree::new(&[610910, 640391, 890399, 950300, 950510]);
-        let no_words = table::build(std::iter::empty());
+        let no_words = table::build::<WORD_INFO>([]);
         let bytes = build(&tree, &samples, &no_words).expect("names");
-        let entry =
-            |&[a, b, c, d, low, high]: &[u8; NAME]| (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([low, high]));
-        let names: Vec<(u32, u16)> = bytes.as_chunks().0.iter().map(entry).collect();
-        assert!(names.is_sorted());
+        let names = Table::<NAME>::over(&bytes).expect("a table");
         let mut extractor = Extractor::default();
         let mut heading = |language, name: &str| {
             let text = super::super::product_text(language, name, None, &[]);
             extractor.extract(&Lexicon::new(Table::EMPTY), &text, &mut Vec::new());
-            let half = extractor.name_keys().first().map(|key| (key >> 32) as u32);
-            names.iter().find(|name| Some(name.0) == half).map(|name| name.1)
+            extractor.name_keys().first().and_then(|key| names.get(*key))
         };
         for (language, name, expected) in [
             (german, "Rote Hemden 500 g", Some(0)),
@@ -145,7 +132,7 @@ mod tests {
             (german, "Ball", None),
             (german, "Spiel", None),
             (german, "Stiefel", Some(1)),
-            (german, "Kanu", Some(2 | ALONE)),
+            (german, "Kanu", Some(2 | u32::from(ALONE))),
             (german, "Zoo", None),
         ] {
             assert_eq!(heading(language, name), expected, "{name}");

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rayon::prelude::*;
 use vat_classification::classify::features::{Extractor, Feature, Kind, MAX_LABEL_WORDS};
-use vat_classification::classify::lexicon::{Lexicon, Sequence, WordInfo, word_key};
+use vat_classification::classify::lexicon::{Lexicon, Sequence, WORD_INFO, WordInfo, word_key};
+use vat_classification::classify::model::FEATURE_ID;
 use vat_classification::classify::spelling::{self, Likeness};
 use vat_classification::classify::table::{self, Table};
 use vat_classification::classify::words::Language;
@@ -20,14 +21,14 @@ const MIN_MARK_LINES: u32 = 3;
 const MIN_QUANTITY_LINES: u32 = 3;
 
 /// Rows in which a word must stand for misspellings of it to be known.
-const MIN_SPELLING_COUNT: u32 = 12;
+const MIN_SPELLING_COUNT: u32 = 10;
 /// The same for its beginning and its consonants, which many words share.
-const MIN_SHORT_COUNT: u32 = 15;
+const MIN_SHORT_COUNT: u32 = 13;
 /// Share of the rows of all words with a beginning or the same consonants that the commonest must have.
 const MIN_DOMINANCE: f32 = 0.6;
 
 /// The same for character n-grams.
-const MIN_GRAM_LINES: u32 = 4;
+const MIN_GRAM_LINES: u32 = 3;
 /// Headings in which a character n-gram may stand at most; commoner ones say little and cost much.
 const MAX_GRAM_HEADINGS: usize = 80;
 
@@ -50,7 +51,7 @@ pub(crate) fn lexicon(words: &Words, own_labels: &[String]) -> Vec<u8> {
             entries.insert(sequence.key(), WordInfo { vague: true, ..WordInfo::default() }.pack());
         }
     }
-    table::build(entries.into_iter())
+    table::build::<WORD_INFO>(entries)
 }
 
 /// The words of the samples.
@@ -87,7 +88,7 @@ pub(crate) fn words(samples: &[&Sample], marks: &Marks) -> Words {
     infos
 }
 
-/// The features that a model knows: key and rarity, by feature id.
+/// The features that a model knows: key and rarity, by feature id, keys in rising order.
 pub(crate) struct Vocabulary {
     pub(crate) features: Vec<(u64, f32)>,
 }
@@ -160,11 +161,9 @@ impl Vocabulary {
         Some(Vocabulary { features })
     }
 
-    /// Table from keys to ids.
+    /// The keys, whose places are the ids.
     pub(crate) fn dictionary(&self) -> Vec<u8> {
-        let entries: Vec<(u64, u32)> =
-            self.features.iter().enumerate().map(|(id, &(key, _))| (key, id as u32)).collect();
-        table::build(entries.into_iter())
+        table::build_keys(self.features.iter().map(|&(key, _)| key))
     }
 
     /// Table from misspellings of words to ids.
@@ -192,8 +191,6 @@ impl Vocabulary {
             let &(id, count) = claims.iter().max_by_key(|&&(id, count)| (count, std::cmp::Reverse(id)))?;
             (count as f32 >= MIN_DOMINANCE * all as f32).then_some(id)
         };
-        let entries: Vec<(u64, u32)> =
-            claims.iter().filter_map(|(&key, claims)| Some((key, winner(claims)?))).collect();
-        table::build(entries.into_iter())
+        table::build::<FEATURE_ID>(claims.iter().filter_map(|(&key, claims)| Some((key, winner(claims)?))))
     }
 }

@@ -17,7 +17,7 @@ use super::learn::{RowCounts, Tree};
 use super::vocabulary::Words;
 
 /// Lines in which a word must stand.
-const MIN_LINES: u32 = 6;
+const MIN_LINES: u32 = 5;
 /// Dimensions that are iterated beyond those that are kept, so that the last ones are found well.
 const SPARE_DIMENSIONS: usize = 16;
 /// Rounds of the iteration.
@@ -28,9 +28,9 @@ const MIN_RARITY: f32 = 0.1;
 /// The vectors as the model file has them.
 #[derive(Default)]
 pub(crate) struct WordVectors {
-    /// Table from words to indices.
-    pub(crate) table: Vec<u8>,
-    /// [`WORD_VECTOR`] bytes each.
+    /// Keys of the words.
+    pub(crate) words: Vec<u8>,
+    /// Their vectors in the same order, [`WORD_VECTOR`] bytes each.
     pub(crate) vectors: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ impl WordVectors {
         let counts = counts(tree, samples, words);
         let mut names: Vec<&str> =
             counts.iter().filter(|(_, seen)| seen.lines >= MIN_LINES).map(|(word, _)| *word).collect();
-        names.sort_unstable();
+        names.sort_unstable_by_key(|name| word_key(name));
         let rows: Vec<Vec<(u16, f64)>> = association(&names, &counts, tree.headings.len());
         let axes = axes(&rows, tree.headings.len());
         let vector = |row: &Vec<(u16, f64)>| {
@@ -59,7 +59,7 @@ impl WordVectors {
             }
             vector
         };
-        let (mut entries, mut vectors) = (Vec::new(), Vec::new());
+        let (mut keys, mut vectors) = (Vec::new(), Vec::new());
         for (name, row) in names.iter().zip(&rows) {
             let vector = vector(row);
             let length = vector.iter().map(|x| x * x).sum::<f64>().sqrt();
@@ -67,10 +67,10 @@ impl WordVectors {
                 continue;
             }
             let rarity = (tree.headings.len() as f32 / (row.len() as f32 + 0.5)).ln().max(MIN_RARITY);
-            entries.push((word_key(name), (vectors.len() / WORD_VECTOR) as u32));
+            keys.push(word_key(name));
             pack(&vector.map(|x| (x / length) as f32 * rarity), &mut vectors);
         }
-        WordVectors { table: table::build(entries.into_iter()), vectors }
+        WordVectors { words: table::build_keys(keys.into_iter()), vectors }
     }
 
     /// The vectors as numbers.

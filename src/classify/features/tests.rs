@@ -1,6 +1,6 @@
 //! What a text's features share with those of its other spellings.
 
-use super::super::lexicon::{Sequence, word_key};
+use super::super::lexicon::{Sequence, WORD_INFO, word_key};
 use super::super::table::{self, Table};
 use super::super::{LanguageText, ProductText};
 use super::*;
@@ -26,7 +26,7 @@ fn features_of(text: &ProductText<'_>) -> Vec<Feature> {
                 .map(|word| (word_key(word), WordInfo { describes: true, ..info(true) }.pack())),
         )
         .collect();
-    let bytes = table::build(entries.into_iter());
+    let bytes = table::build::<WORD_INFO>(entries);
     let lexicon = Lexicon::new(Table::over(&bytes).expect("table"));
     let mut features = Vec::new();
     Extractor::default().extract(&lexicon, text, &mut features);
@@ -138,7 +138,7 @@ fn what_belongs_to_a_good_is_not_known_by_its_name_and_for_whom_it_is_weighs_lik
         .map(|word| (word_key(word), WordInfo { vague: true, ..german }.pack()));
     let alone = [(word_key("box"), WordInfo { wants_a_good: true, ..german }.pack())];
     let entries: std::collections::BTreeMap<u64, u32> = vague.into_iter().chain(alone).collect();
-    let bytes = table::build(entries.into_iter());
+    let bytes = table::build::<WORD_INFO>(entries);
     let lexicon = Lexicon::new(Table::over(&bytes).expect("table"));
     let read = |name: &str| {
         let text = LanguageText { language: "de", name: Some(name), ..LanguageText::default() };

@@ -156,6 +156,12 @@ impl AssignmentFilter {
         (self.confidence_from.is_some() || self.confidence_to.is_some()) && open.is_open()
     }
 
+    /// Whether it asks for a range of times of change, and nothing else but statuses.
+    pub(super) fn is_dated(&self) -> bool {
+        let open = Self { updated_from: None, updated_before: None, ..self.clone() };
+        (self.updated_from.is_some() || self.updated_before.is_some()) && open.is_open()
+    }
+
     /// The statuses that are selected.
     pub(super) fn selected(&self) -> Vec<Status> {
         if self.statuses.is_empty() { Status::ALL.to_vec() } else { self.statuses.clone() }
@@ -215,6 +221,8 @@ mod tests {
             (AssignmentFilter { class_prefix: Some("61".to_owned()), ..range }, false),
         ] {
             assert_eq!(filter.is_sureness(), is_sureness, "{filter:?}");
+            let dated = AssignmentFilter { updated_from: Some(DateTime::UNIX_EPOCH), ..filter };
+            assert!(!dated.is_sureness() && dated.is_dated() == dated.confidence_to.is_none(), "{dated:?}");
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Which assignments a list shows, in which order, page by page.
 //!
-//! Every order is kept by status in an index. A list of several statuses therefore reads the beginning of each and merges
-//! them: whatever is selected, a page costs what a page holds. Where a filter selects few, reading in order would go past
-//! nearly everything: the counts that are kept tell, the places of those few are read and sorted, and what the page shows
-//! is fetched.
+//! Every order is kept by status in an index. A list of several statuses therefore reads each from its beginning, as far as
+//! the page reaches when they are merged: whatever is selected, a page costs what a page holds. Where a filter selects few,
+//! reading in order would go past nearly everything: the counts that are kept tell, the places of those few are read and
+//! sorted, and what the page shows is fetched.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -21,16 +22,18 @@ use crate::store::limits::{Limit, limit};
 use crate::store::pages::{Page, Position};
 use crate::store::{Store, StoreError, Tx};
 
+mod choice;
 mod statement;
 
+use choice::Counts;
 use statement::{Part, Plan, page_query};
 
-/// Most assignments of a status whose places are read and sorted for a page.
+/// Most products of a shop, and most assignments with a label, whose places are read and sorted for a page.
 const FEW: i64 = 5_000;
-/// Most assignments of a class, in all statuses together, that are sorted where reading them in order takes longer than
-/// [`WALK`]: their index tells their places in a microsecond each. When the rules of a class change, all its assignments
-/// change at one time, so that reading in order may go past nearly everything else.
-const FEW_OF_CLASS: i64 = 300_000;
+/// Most assignments, in all statuses together, that are sorted where an index tells their places and reading them in order
+/// takes longer than [`WALK`]: it tells each in a microsecond. When the rules of a class change, all its assignments change
+/// at one time, so that reading in order may go past nearly everything else.
+const FEW_BY_INDEX: i64 = 300_000;
 /// How long what may be sorted is read in order: half of what a page is to take.
 const WALK: Duration = Duration::from_millis(25);
 
@@ -60,6 +63,26 @@ impl AssignmentOrder {
             AssignmentOrder::Confidence | AssignmentOrder::ConfidenceDown => Some("coalesce(confidence, -1)"),
             AssignmentOrder::Updated | AssignmentOrder::UpdatedDown => Some("updated_at"),
             AssignmentOrder::Impact => Some("impact"),
+        }
+    }
+
+    /// The column that this is of.
+    const fn column(self) -> Option<&'static str> {
+        match self {
+            AssignmentOrder::Product => None,
+            AssignmentOrder::Confidence | AssignmentOrder::ConfidenceDown => Some("confidence"),
+            AssignmentOrder::Updated | AssignmentOrder::UpdatedDown => Some("updated_at"),
+            AssignmentOrder::Impact => Some("impact"),
+        }
+    }
+
+    /// Whether a filter asks for a range of what orders the list, and nothing else but statuses: it begins where its range
+    /// does, and nothing is gone past.
+    fn is_of(self, filter: &AssignmentFilter) -> bool {
+        match self {
+            AssignmentOrder::Confidence | AssignmentOrder::ConfidenceDown => filter.is_sureness(),
+            AssignmentOrder::Updated | AssignmentOrder::UpdatedDown => filter.is_dated(),
+            AssignmentOrder::Product | AssignmentOrder::Impact => false,
         }
     }
 
@@ -229,7 +252,12 @@ async fn plan(tx: &mut Tx, request: &ListRequest<'_>) -> Result<(AssignmentFilte
         // What is at stake hangs together with how sure a class is: past what is surer or less sure the way is long.
         plan.by_hundredths = true;
         plan.in_order = statuses;
-    } else if filter.is_open() || filter.is_rare() || plan.shop.is_some() || !is_kept(&filter) {
+    } else if filter.is_open()
+        || filter.is_rare()
+        || request.order.is_of(&filter)
+        || plan.shop.is_some()
+        || !is_kept(&filter)
+    {
         // What is unassigned has no class, which the database would find out one by one.
         let may_be = |status: &Status| filter.class_prefix.is_none() || *status != Status::Unassigned;
         plan.in_order = statuses.into_iter().filter(may_be).collect();
@@ -241,27 +269,42 @@ async fn plan(tx: &mut Tx, request: &ListRequest<'_>) -> Result<(AssignmentFilte
         // The index that tells who carries a label knows no status: each part of it costs what all of it does.
         let counted =
             if labelled { AssignmentFilter { statuses: Vec::new(), ..filter.clone() } } else { filter.clone() };
-        let mut query = count_query("", account, taxonomy, &rounded(&counted), &[CountBy::Status]);
-        let rows: Vec<(Option<String>, Option<String>, i64)> =
-            query.build_query_as().persistent(false).fetch_all(&mut **tx).await?;
-        let all: i64 = rows.iter().map(|row| row.2).sum();
-        let count = |status: &Status| {
-            let of_status = rows.iter().find(|row| row.0.as_deref() == Some(status.name())).map(|row| row.2);
-            of_status.map(|of_status| if labelled { all } else { of_status })
-        };
-        for status in statuses {
-            match count(&status) {
-                None => {}
-                Some(count) if count <= FEW => plan.sorted.push(status),
-                Some(_) => plan.in_order.push(status),
+        let selected = by_status(tx, account, taxonomy, &rounded(&counted)).await?;
+        let all: i64 = selected.values().sum();
+        if labelled {
+            let there = statuses.into_iter().filter(|status| selected.contains_key(status.name())).collect();
+            *(if all <= FEW { &mut plan.sorted } else { &mut plan.in_order }) = there;
+            if !plan.in_order.is_empty() {
+                plan.walked_labels = std::mem::take(&mut filter.with_labels);
             }
+        } else if all > 0 {
+            let open = AssignmentFilter { statuses: filter.statuses.clone(), ..AssignmentFilter::default() };
+            let there = by_status(tx, account, taxonomy, &open).await?;
+            let counts = |status: Status| Counts {
+                status,
+                selected: selected.get(status.name()).copied().unwrap_or_default(),
+                there: there.get(status.name()).copied().unwrap_or_default(),
+            };
+            let counts: Vec<Counts> = statuses.into_iter().map(counts).collect();
+            let by_index_alone = filter.is_class() || filter.is_sureness();
+            (plan.sorted, plan.in_order) = choice::sorted_and_in_order(&counts, request.size, by_index_alone);
+            plan.may_be_sorted = by_index_alone && !plan.in_order.is_empty() && all <= FEW_BY_INDEX;
         }
-        if labelled && !plan.in_order.is_empty() {
-            plan.walked_labels = std::mem::take(&mut filter.with_labels);
-        }
-        plan.may_be_sorted = filter.is_class() && !plan.in_order.is_empty() && all <= FEW_OF_CLASS;
     }
     Ok((filter, plan))
+}
+
+/// How many assignments of each status a filter selects, by the name of the status, as the counts that are kept tell.
+async fn by_status(
+    tx: &mut Tx,
+    account: i64,
+    taxonomy: Taxonomy,
+    filter: &AssignmentFilter,
+) -> Result<HashMap<String, i64>, sqlx::Error> {
+    let mut query = count_query("", account, taxonomy, filter, &[CountBy::Status]);
+    let rows: Vec<(Option<String>, Option<String>, i64)> =
+        query.build_query_as().persistent(false).fetch_all(&mut **tx).await?;
+    Ok(rows.into_iter().filter_map(|(status, _, count)| Some((status?, count))).collect())
 }
 
 /// The keys of a shop's own products, or of those associated with it, where they are few.

@@ -3,10 +3,13 @@
 //! Answers show four decimals: a confidence belongs to what is shown of it, so that bands and ranges begin half of the last
 //! decimal earlier.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 /// Bands of confidence that are kept by themselves.
 pub(super) const HUNDREDTHS: i16 = 100;
+/// Share of a hundredth below which a range covers little of it. Of 80,000 assignments in one, a walk to the first page of
+/// this share goes past as many as the share holds.
+const NARROW: f32 = 0.025;
 /// Half of the last decimal that answers show.
 const HALF_A_DECIMAL: f64 = 0.00005;
 
@@ -34,6 +37,33 @@ pub(super) fn hundredths(from: Option<f64>, to: Option<f64>) -> RangeInclusive<i
     from.map_or(0, of)..=below.map_or(HUNDREDTHS - 1, |below| of(below.next_down()))
 }
 
+/// The hundredths of a range in which it covers more than a little, and its ends, from where to below where, of which each
+/// lies within one hundredth and covers little of it: reading a hundredth in another order goes past what is beside the end.
+pub(super) fn wide_hundredths(from: Option<f64>, to: Option<f64>) -> (Range<i16>, Vec<(f32, f32)>) {
+    let (from_bound, below_bound) = span(from, to);
+    let (mut first, mut last) = (*hundredths(from, to).start(), *hundredths(from, to).end());
+    // The last one holds what is quite sure.
+    let end_of = |number: i16| if number + 1 == HUNDREDTHS { 1f32.next_up() } else { hundredth(number + 1) };
+    let covered = |number: i16| {
+        let begin = from_bound.map_or(hundredth(number), |from| from.max(hundredth(number)));
+        (begin, below_bound.map_or(end_of(number), |below| below.min(end_of(number))))
+    };
+    let is_narrow = |number: i16| {
+        let (begin, end) = covered(number);
+        (end - begin) * f32::from(HUNDREDTHS) < NARROW
+    };
+    let mut narrow = Vec::new();
+    if first <= last && is_narrow(first) {
+        narrow.push(covered(first));
+        first += 1;
+    }
+    if first <= last && is_narrow(last) {
+        narrow.push(covered(last));
+        last -= 1;
+    }
+    (first..last + 1, narrow)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -52,6 +82,32 @@ mod tests {
             (Some(1.0), None, 99..=99),
         ] {
             assert_eq!(hundredths(from, to), hundredths_of_it, "{from:?} to {to:?}");
+        }
+    }
+
+    #[test]
+    fn ends_that_cover_little_of_their_hundredth_are_told_apart() {
+        for (from, to, wide, ends) in [
+            (None, None, 0..100, 0),
+            (Some(0.5), Some(0.77), 50..77, 1),
+            (Some(0.5), Some(0.7799), 50..78, 0),
+            (Some(0.5099), Some(0.77), 51..77, 2),
+            (Some(0.5), Some(0.5), 51..51, 1),
+            (Some(0.5), Some(0.51), 50..51, 1),
+            (Some(0.98), Some(1.0), 98..100, 0),
+            (Some(0.9999), None, 100..100, 1),
+            (Some(0.6), Some(0.5), 60..51, 0),
+        ] {
+            let (found, narrow) = wide_hundredths(from, to);
+            assert_eq!((found.clone(), narrow.len()), (wide, ends), "{from:?} to {to:?}");
+            let (begin, below) = span(from, to);
+            for (slice_begin, slice_end) in narrow {
+                assert!(slice_begin < slice_end, "{from:?} to {to:?}");
+                assert!(begin.is_none_or(|begin| begin <= slice_begin), "{from:?} to {to:?}");
+                assert!(below.is_none_or(|below| slice_end <= below), "{from:?} to {to:?}");
+                let beside = slice_end <= hundredth(found.start) || slice_begin >= hundredth(found.end);
+                assert!(beside || found.is_empty(), "{from:?} to {to:?}");
+            }
         }
     }
 

@@ -7,9 +7,12 @@ use crate::domain::ShopId;
 use crate::domain::assignment::Status;
 use crate::store::assignments::COLUMNS;
 use crate::store::assignments::filter::push_status_names;
-use crate::store::assignments::sureness::hundredths;
+use crate::store::assignments::sureness::{hundredths, wide_hundredths};
 use crate::store::journal::stored_taxonomy;
 use crate::store::pages::Position;
+
+/// Under which name what orders a page is handed on.
+const ORDERED_BY: &str = "ordered_by";
 
 /// How a page is read.
 #[derive(Clone, Debug, Default)]
@@ -55,15 +58,22 @@ struct End<'a> {
 }
 
 impl End<'_> {
+    /// The name under which parts hand on what orders them: rows that come in order from each are then merged as far as the
+    /// page reaches, where an expression over all of them would have each read to its limit.
+    fn handed_on(&self) -> String {
+        self.order.key().map(|key| format!(", {key} as {ORDERED_BY}")).unwrap_or_default()
+    }
+
     /// Backwards for a position before a key.
     fn is_down(&self) -> bool {
         self.order.descending() != matches!(self.position, Position::Before(_))
     }
 
-    fn push_order(&self, query: &mut QueryBuilder<Postgres>) {
+    /// Appends the order, by what orders it as an expression or under its name.
+    fn push_order(&self, query: &mut QueryBuilder<Postgres>, key: Option<&str>) {
         let direction = if self.is_down() { " desc" } else { "" };
         query.push(" order by ");
-        if let Some(key) = self.order.key() {
+        if let Some(key) = key {
             query.push(format!("{key}{direction}, "));
         }
         query.push(format!("product_id{direction}, shop_id{direction} limit ")).push_bind(self.rows);
@@ -84,7 +94,7 @@ impl End<'_> {
             }
             query.push_bind(product_id.clone()).push(", ").push_bind(*shop_id).push(")");
         }
-        self.push_order(query);
+        self.push_order(query, self.order.key());
     }
 }
 
@@ -97,19 +107,26 @@ pub(super) fn page_query(
 ) -> QueryBuilder<Postgres> {
     let ListRequest { account, taxonomy, filter, order, size } = *request;
     let end = End { order, position, rows: size as i64 + 1 };
+    let selected = format!("select {COLUMNS}{} from assignments where ", end.handed_on());
     let mut query = QueryBuilder::new(prefix);
     query.push("select ").push(COLUMNS).push(" from (");
     let parts: Vec<Option<(ShopId, Part)>> = match &plan.shop {
         Some((shop, parts)) => parts.iter().map(|part| Some((*shop, *part))).collect(),
         None => vec![None],
     };
-    let in_order = plan.in_order.iter().flat_map(|status| parts.iter().map(move |part| (status, *part)));
-    for (index, (status, part)) in in_order.enumerate() {
-        query.push(if index == 0 { "(" } else { " union all (" });
-        if plan.by_hundredths {
-            push_merged_hundredths(&mut query, request, *status, &end);
-        } else {
-            query.push("select ").push(COLUMNS).push(" from assignments where ");
+    let mut branches = 0;
+    let mut branch = |query: &mut QueryBuilder<Postgres>| {
+        query.push(if branches == 0 { "(" } else { " union all (" }).push(&selected);
+        branches += 1;
+    };
+    if plan.by_hundredths {
+        branch(&mut query);
+        push_merged_hundredths(&mut query, request, &plan.in_order, &end);
+        query.push(")");
+    } else {
+        let in_order = plan.in_order.iter().flat_map(|status| parts.iter().map(move |part| (status, *part)));
+        for (status, part) in in_order {
+            branch(&mut query);
             filter.push(&mut query, account, taxonomy);
             if !plan.walked_labels.is_empty() {
                 // Said so that no index of labels is thought of, whose rows come in no order.
@@ -127,47 +144,74 @@ pub(super) fn page_query(
             }
             query.push(" and status = ").push_bind(status.name());
             end.push(&mut query);
+            query.push(")");
         }
-        query.push(")");
     }
     if !plan.sorted.is_empty() {
-        query.push(if plan.in_order.is_empty() || parts.is_empty() { "(" } else { " union all (" });
-        query.push("with few as materialized (select product_key, product_id, shop_id, confidence, updated_at, impact");
+        branch(&mut query);
+        query.push("taxonomy = ").push_bind(stored_taxonomy(taxonomy));
+        query.push(" and product_key in (select product_key from (select product_key, product_id, shop_id");
+        query.push(order.column().map(|column| format!(", {column}")).unwrap_or_default());
         query.push(" from assignments where ");
         filter.push(&mut query, account, taxonomy);
         if plan.shop.is_some() {
             query.push(" and product_key = any(").push_bind(plan.few.clone()).push(")");
         }
+        if filter.is_sureness() {
+            // The index of hundredths holds all that is sorted.
+            let hundredths = hundredths(filter.confidence_from, filter.confidence_to);
+            query.push(" and confidence is not null and confidence_hundredth(confidence) between ");
+            query.push_bind(*hundredths.start()).push(" and ").push_bind(*hundredths.end());
+        }
         push_status_names(&mut query, &plan.sorted);
-        query.push("), shown as materialized (select product_key from few where true");
+        // What is selected is read by an index of its own and not in the order of the page.
+        query.push(" offset 0) as few where true");
         end.push(&mut query);
-        query.push(") select ").push(COLUMNS).push(" from assignments where taxonomy = ");
-        query.push_bind(stored_taxonomy(taxonomy)).push(" and product_key in (select product_key from shown))");
+        query.push("))");
     }
     query.push(") as merged");
-    end.push_order(&mut query);
+    end.push_order(&mut query, order.key().map(|_| ORDERED_BY));
     query
 }
 
-/// Appends the first of a status: the first of each hundredth of confidence, which an index tells in order, merged.
+/// Appends which come first: the first of each hundredth of confidence in each status, which an index tells in order, and of
+/// the narrow ends of the range, which are sorted; all of them merged.
 fn push_merged_hundredths(
     query: &mut QueryBuilder<Postgres>,
     request: &ListRequest<'_>,
-    status: Status,
+    statuses: &[Status],
     end: &End<'_>,
 ) {
     let ListRequest { account, taxonomy, filter, .. } = *request;
-    let hundredths = hundredths(filter.confidence_from, filter.confidence_to);
-    query.push("select ").push(COLUMNS).push(" from assignments where taxonomy = ");
-    query.push_bind(stored_taxonomy(taxonomy));
-    query.push(" and product_key in (select product_key from (select firsts.* from generate_series(");
-    query.push_bind(i32::from(*hundredths.start())).push(", ").push_bind(i32::from(*hundredths.end()));
-    query.push(") as hundredth cross join lateral (select product_key, impact, product_id, shop_id from assignments");
-    query.push(" where confidence is not null and confidence_hundredth(confidence) = hundredth::smallint and ");
-    filter.push(query, account, taxonomy);
-    query.push(" and status = ").push_bind(status.name());
-    end.push(query);
-    query.push(") as firsts) as best where true");
+    let (hundredths, narrow) = wide_hundredths(filter.confidence_from, filter.confidence_to);
+    query
+        .push("taxonomy = ")
+        .push_bind(stored_taxonomy(taxonomy))
+        .push(" and product_key in (select product_key from (");
+    for (index, status) in statuses.iter().enumerate() {
+        let firsts = |query: &mut QueryBuilder<Postgres>| {
+            query.push("select product_key, impact, product_id, shop_id from assignments where ");
+            filter.push(query, account, taxonomy);
+            query.push(" and confidence is not null and status = ").push_bind(status.name());
+        };
+        query.push(if index == 0 { "select" } else { " union all select" }).push(" firsts.* from generate_series(");
+        query.push_bind(i32::from(hundredths.start)).push(", ").push_bind(i32::from(hundredths.end) - 1);
+        query.push(") as hundredth cross join lateral (");
+        firsts(query);
+        query.push(" and confidence_hundredth(confidence) = hundredth::smallint");
+        end.push(query);
+        query.push(") as firsts");
+        for (from, below) in &narrow {
+            query.push(" union all (");
+            firsts(query);
+            query.push(" and coalesce(confidence, -1) >= ").push_bind(*from);
+            query.push(" and coalesce(confidence, -1) < ").push_bind(*below);
+            end.push(query);
+            query.push(")");
+        }
+    }
+    query.push(") as best where true");
     end.push(query);
     query.push(")");
+    end.push_order(query, end.order.key());
 }
