@@ -43,10 +43,9 @@ const VAGUE: u32 = 4;
 const WANTS_A_GOOD: u32 = 8;
 const DESCRIBES: u32 = 16;
 const COUNT_SHIFT: u32 = 5;
-const MAX_COUNT: u32 = (1 << (8 * WORD_INFO as u32 - COUNT_SHIFT)) - 1;
-
 /// Bytes of a word's entry in the table.
 pub const WORD_INFO: usize = 3;
+const MAX_COUNT: u32 = (1 << (8 * WORD_INFO as u32 - COUNT_SHIFT)) - 1;
 
 /// What the corpus knows of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -338,13 +337,9 @@ mod tests {
 
     #[test]
     fn compounds_fall_into_known_parts_with_the_head_last() {
-        let words = [
-            "damen", "leder", "jacke", "kueche", "kuechen", "maschine", "arbeit", "schuhe", "tooth", "brush", "schule",
-            "ranzen",
-        ];
+        let words = "damen leder jacke kueche kuechen maschine arbeit schuhe tooth brush schule ranzen";
         let info = WordInfo { german: true, count: 9, ..WordInfo::default() };
-        let entries: Vec<(u64, u32)> = words.iter().map(|word| (word_key(word), info.pack())).collect();
-        let bytes = table::build::<WORD_INFO>(entries);
+        let bytes = table::build::<WORD_INFO>(words.split(' ').map(|word| (word_key(word), info.pack())));
         let lexicon = Lexicon::new(Table::over(&bytes).expect("table"));
         for (word, expected) in [
             ("damenlederjacke", "damen leder jacke"),
