@@ -16,6 +16,7 @@ use crate::domain::{ShopId, Taxonomy};
 use crate::store::assignments::embed::{Embedded, fitting, weights};
 use crate::store::assignments::filter::AssignmentFilter;
 use crate::store::assignments::kept::{count_query, is_kept, rounded};
+use crate::store::assignments::sureness::wide_hundredths;
 use crate::store::assignments::{AssignmentRecord, CountBy};
 use crate::store::deadline::{FilterError, refused};
 use crate::store::limits::{Limit, limit};
@@ -34,6 +35,8 @@ const FEW: i64 = 5_000;
 /// takes longer than [`WALK`]: it tells each in a microsecond. When the rules of a class change, all its assignments change
 /// at one time, so that reading in order may go past nearly everything else.
 const FEW_BY_INDEX: i64 = 300_000;
+/// The last decimal of a confidence as answers show it.
+const LAST_DECIMAL: f64 = 0.0001;
 /// How long what may be sorted is read in order: half of what a page is to take.
 const WALK: Duration = Duration::from_millis(25);
 
@@ -269,21 +272,24 @@ async fn plan(tx: &mut Tx, request: &ListRequest<'_>) -> Result<(AssignmentFilte
         // The index that tells who carries a label knows no status: each part of it costs what all of it does.
         let counted =
             if labelled { AssignmentFilter { statuses: Vec::new(), ..filter.clone() } } else { filter.clone() };
-        let selected = by_status(tx, account, taxonomy, &rounded(&counted)).await?;
+        let selected = by_status(tx, account, taxonomy, &whole(&counted)).await?;
         let all: i64 = selected.values().sum();
+        // What lies at the ends of a range of confidence is little, and was not counted.
+        let may_be = |status: &Status| selected.contains_key(status.name()) || filter.is_sureness();
+        let statuses: Vec<Status> = statuses.into_iter().filter(may_be).collect();
         if labelled {
-            let there = statuses.into_iter().filter(|status| selected.contains_key(status.name())).collect();
-            *(if all <= FEW { &mut plan.sorted } else { &mut plan.in_order }) = there;
+            *(if all <= FEW { &mut plan.sorted } else { &mut plan.in_order }) = statuses;
             if !plan.in_order.is_empty() {
                 plan.walked_labels = std::mem::take(&mut filter.with_labels);
             }
-        } else if all > 0 {
+        } else if !statuses.is_empty() {
             let open = AssignmentFilter { statuses: filter.statuses.clone(), ..AssignmentFilter::default() };
             let there = by_status(tx, account, taxonomy, &open).await?;
+            let count = |counts: &HashMap<String, i64>, status| counts.get(status).copied().unwrap_or_default();
             let counts = |status: Status| Counts {
                 status,
-                selected: selected.get(status.name()).copied().unwrap_or_default(),
-                there: there.get(status.name()).copied().unwrap_or_default(),
+                selected: count(&selected, status.name()),
+                there: count(&there, status.name()),
             };
             let counts: Vec<Counts> = statuses.into_iter().map(counts).collect();
             let by_index_alone = filter.is_class() || filter.is_sureness();
@@ -292,6 +298,18 @@ async fn plan(tx: &mut Tx, request: &ListRequest<'_>) -> Result<(AssignmentFilte
         }
     }
     Ok((filter, plan))
+}
+
+/// The filter whose counts are kept and tell how many this one selects, or nearly: whole days, and of a range of confidence
+/// the hundredths of which it covers more than a little.
+fn whole(filter: &AssignmentFilter) -> AssignmentFilter {
+    let rounded = rounded(filter);
+    if !filter.is_sureness() {
+        return rounded;
+    }
+    let (wide, _) = wide_hundredths(filter.confidence_from, filter.confidence_to);
+    let (from, end) = (f64::from(wide.start) / 100.0, f64::from(wide.end) / 100.0);
+    AssignmentFilter { confidence_from: Some(from), confidence_to: Some(end - LAST_DECIMAL), ..rounded }
 }
 
 /// How many assignments of each status a filter selects, by the name of the status, as the counts that are kept tell.

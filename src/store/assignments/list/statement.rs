@@ -7,7 +7,7 @@ use crate::domain::ShopId;
 use crate::domain::assignment::Status;
 use crate::store::assignments::COLUMNS;
 use crate::store::assignments::filter::push_status_names;
-use crate::store::assignments::sureness::{hundredths, wide_hundredths};
+use crate::store::assignments::sureness::wide_hundredths;
 use crate::store::journal::stored_taxonomy;
 use crate::store::pages::Position;
 
@@ -150,20 +150,31 @@ pub(super) fn page_query(
     if !plan.sorted.is_empty() {
         branch(&mut query);
         query.push("taxonomy = ").push_bind(stored_taxonomy(taxonomy));
-        query.push(" and product_key in (select product_key from (select product_key, product_id, shop_id");
-        query.push(order.column().map(|column| format!(", {column}")).unwrap_or_default());
-        query.push(" from assignments where ");
-        filter.push(&mut query, account, taxonomy);
+        query.push(" and product_key in (select product_key from (");
+        let places = |query: &mut QueryBuilder<Postgres>| {
+            query.push("select product_key, product_id, shop_id");
+            query.push(order.column().map(|column| format!(", {column}")).unwrap_or_default());
+            query.push(" from assignments where ");
+            filter.push(query, account, taxonomy);
+            push_status_names(query, &plan.sorted);
+        };
+        places(&mut query);
         if plan.shop.is_some() {
             query.push(" and product_key = any(").push_bind(plan.few.clone()).push(")");
         }
         if filter.is_sureness() {
-            // The index of hundredths holds all that is sorted.
-            let hundredths = hundredths(filter.confidence_from, filter.confidence_to);
-            query.push(" and confidence is not null and confidence_hundredth(confidence) between ");
-            query.push_bind(*hundredths.start()).push(" and ").push_bind(*hundredths.end());
+            // The index of hundredths holds all that is sorted, but for what lies at the ends of the range.
+            let (hundredths, narrow) = wide_hundredths(filter.confidence_from, filter.confidence_to);
+            query
+                .push(" and confidence is not null and confidence_hundredth(confidence) >= ")
+                .push_bind(hundredths.start);
+            query.push(" and confidence_hundredth(confidence) < ").push_bind(hundredths.end);
+            for (from, below) in narrow {
+                query.push(" union all ");
+                places(&mut query);
+                push_between(&mut query, from, below);
+            }
         }
-        push_status_names(&mut query, &plan.sorted);
         // What is selected is read by an index of its own and not in the order of the page.
         query.push(" offset 0) as few where true");
         end.push(&mut query);
@@ -172,6 +183,12 @@ pub(super) fn page_query(
     query.push(") as merged");
     end.push_order(&mut query, order.key().map(|_| ORDERED_BY));
     query
+}
+
+/// Appends that a confidence lies from one number to below another.
+fn push_between(query: &mut QueryBuilder<Postgres>, from: f32, below: f32) {
+    query.push(" and confidence is not null and coalesce(confidence, -1) >= ").push_bind(from);
+    query.push(" and coalesce(confidence, -1) < ").push_bind(below);
 }
 
 /// Appends which come first: the first of each hundredth of confidence in each status, which an index tells in order, and of
@@ -204,8 +221,7 @@ fn push_merged_hundredths(
         for (from, below) in &narrow {
             query.push(" union all (");
             firsts(query);
-            query.push(" and coalesce(confidence, -1) >= ").push_bind(*from);
-            query.push(" and coalesce(confidence, -1) < ").push_bind(*below);
+            push_between(query, *from, *below);
             end.push(query);
             query.push(")");
         }
