@@ -209,7 +209,7 @@ fn assemble(
     let entries = vocabulary.features.len() * FEATURE_ENTRY + vocabulary.features.len() * 4 / FEATURE_BLOCK;
     let room = MODEL_BYTES.saturating_sub(sections.iter().map(Vec::len).sum::<usize>() + entries) / POSTING_BYTES;
     let least = least_weight(vocabulary, learnt, room);
-    let ((features, blocks), postings) =
+    let [features, blocks, postings] =
         postings(tree, vocabulary, learnt, least).context("a block of features has too many postings")?;
     // The first section is the model's description, which is none of these.
     let place = |section: Section| section as usize - 1;
@@ -270,12 +270,7 @@ fn numbers(values: &[u32]) -> Vec<u8> {
 }
 
 /// The entries of all features with their blocks, and their postings, pruned and rounded.
-fn postings(
-    tree: &Tree,
-    vocabulary: &Vocabulary,
-    learnt: &Learnt,
-    least: f32,
-) -> Option<((Vec<u8>, Vec<u8>), Vec<u8>)> {
+fn postings(tree: &Tree, vocabulary: &Vocabulary, learnt: &Learnt, least: f32) -> Option<[Vec<u8>; 3]> {
     let (mut entries, mut postings) = (Entries::default(), Vec::new());
     for (id, &(_, rarity)) in vocabulary.features.iter().enumerate() {
         let list = heaviest(&learnt.weights, id).into_iter().enumerate();
@@ -298,7 +293,8 @@ fn postings(
         }
     }
     let postings_in_all = postings.len() / POSTING_BYTES;
-    Some((entries.finish(postings_in_all)?, postings))
+    let (entries, blocks) = entries.finish(postings_in_all)?;
+    Some([entries, blocks, postings])
 }
 
 #[cfg(test)]

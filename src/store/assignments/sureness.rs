@@ -88,18 +88,18 @@ mod tests {
     #[test]
     fn ends_that_cover_little_of_their_hundredth_are_told_apart() {
         for (from, to, wide, ends) in [
-            (None, None, 0..100, 0),
-            (Some(0.5), Some(0.77), 50..77, 1),
-            (Some(0.5), Some(0.7799), 50..78, 0),
-            (Some(0.5099), Some(0.77), 51..77, 2),
-            (Some(0.5), Some(0.5), 51..51, 1),
-            (Some(0.5), Some(0.51), 50..51, 1),
-            (Some(0.98), Some(1.0), 98..100, 0),
-            (Some(0.9999), None, 100..100, 1),
-            (Some(0.6), Some(0.5), 60..51, 0),
+            (None, None, (0, 100), 0),
+            (Some(0.5), Some(0.77), (50, 77), 1),
+            (Some(0.5), Some(0.7799), (50, 78), 0),
+            (Some(0.5099), Some(0.77), (51, 77), 2),
+            (Some(0.5), Some(0.5), (51, 51), 1),
+            (Some(0.5), Some(0.51), (50, 51), 1),
+            (Some(0.98), Some(1.0), (98, 100), 0),
+            (Some(0.9999), None, (100, 100), 1),
+            (Some(0.6), Some(0.5), (60, 51), 0),
         ] {
             let (found, narrow) = wide_hundredths(from, to);
-            assert_eq!((found.clone(), narrow.len()), (wide, ends), "{from:?} to {to:?}");
+            assert_eq!(((found.start, found.end), narrow.len()), (wide, ends), "{from:?} to {to:?}");
             let (begin, below) = span(from, to);
             for (slice_begin, slice_end) in narrow {
                 assert!(slice_begin < slice_end, "{from:?} to {to:?}");
