@@ -155,8 +155,8 @@ impl Model {
         let tables = Table::<WORD_INFO>::over(self.section(Section::Lexicon)).is_some()
             && Table::<FEATURE_ID>::over(self.section(Section::Spellings)).is_some()
             && Table::<NAME>::over(self.section(Section::Names)).is_some();
-        let keys = [Section::Dictionary, Section::Words].map(|section| Keys::over(self.section(section)));
-        let [Some(features), Some(words)] = keys.map(|keys| keys.map(|keys| keys.count()).filter(|_| tables)) else {
+        let count = |section| Keys::over(self.section(section)).map(|keys| keys.count());
+        let (true, Some(features), Some(words)) = (tables, count(Section::Dictionary), count(Section::Words)) else {
             return Err(ModelError::Malformed("a table has a wrong size"));
         };
         let leaves = self.array::<4>(Section::Leaves).len();

@@ -123,7 +123,7 @@ impl Query {
             let strange_word = strange.next_if(|(of, _)| *of == index).map(|(_, word)| word);
             let field = feature.field as usize;
             let mut weight = feature.weight;
-            let mut id = dictionary.place(feature.key).map(|place| place as u32);
+            let mut id = dictionary.place(feature.key);
             let is_sure = id.is_some();
             if let (None, Some(word), false) = (id, strange_word, feature.vague) {
                 let similar = spelling::find(word, |key| spellings.get(key));
@@ -282,7 +282,7 @@ fn add_grams(model: &Model, word: &str, feature: &Feature, index: usize, known: 
     let first = known.len();
     let dictionary = model.dictionary();
     spelling::grams(word, |key| {
-        if let Some(id) = dictionary.place(key).map(|place| place as u32) {
+        if let Some(id) = dictionary.place(key) {
             let weight = feature.weight * model.feature(id).rarity;
             known.push(Known { id, weight, field: feature.field, feature: index });
         }

@@ -46,7 +46,7 @@ impl Classifier {
         let read = features.iter().filter(|feature| matches!(feature.kind, Kind::Word | Kind::Part));
         let words = read.map(|feature| {
             let known = dictionary.place(feature.key);
-            let rarity = known.map_or(UNKNOWN_RARITY, |id| self.model.feature(id as u32).rarity);
+            let rarity = known.map_or(UNKNOWN_RARITY, |id| self.model.feature(id).rarity);
             ((feature.key ^ (feature.key >> 32)) as u32, feature.field == Field::Name, feature.weight * rarity)
         });
         vector(words.collect())

@@ -78,7 +78,7 @@ impl<'a> Keys<'a> {
 
     /// The place of a key in the order of keys.
     #[inline]
-    pub fn place(&self, key: u64) -> Option<usize> {
+    pub fn place(&self, key: u64) -> Option<u32> {
         let bucket = (key >> (64 - self.bits)) as usize;
         let start = |at: usize| self.starts.get(at).map(|start| u32::from_le_bytes(*start) as usize);
         let first = start(bucket)?;
@@ -86,7 +86,7 @@ impl<'a> Keys<'a> {
         for (at, &[a, b, c]) in self.keys.get(first..start(bucket + 1)?)?.iter().enumerate() {
             let key = u32::from_le_bytes([a, b, c, 0]);
             if key >= wanted {
-                return (key == wanted).then_some(first + at);
+                return (key == wanted).then_some((first + at) as u32);
             }
         }
         None
@@ -145,7 +145,7 @@ impl<'a, const WIDTH: usize> Table<'a, WIDTH> {
     /// The value of a key.
     #[inline]
     pub fn get(&self, key: u64) -> Option<u32> {
-        let value = self.values.get(self.keys.place(key)?)?;
+        let value = self.values.get(self.keys.place(key)? as usize)?;
         Some(value.iter().rev().fold(0, |number, byte| number << 8 | u32::from(*byte)))
     }
 }
@@ -185,7 +185,7 @@ mod tests {
         keys.sort_unstable();
         let bytes = build_keys(keys.iter().copied());
         let found = Keys::over(&bytes).expect("keys");
-        assert!(keys.iter().enumerate().all(|(place, key)| found.place(*key) == Some(place)));
+        assert!(keys.iter().zip(0..).all(|(key, place)| found.place(*key) == Some(place)));
         assert_eq!(found.count(), keys.len());
     }
 

@@ -146,7 +146,7 @@ fn naming_words<'q>(model: &'q Model, query: &'q Query) -> impl Iterator<Item = 
     query.extractor().plain_words().iter().filter_map(move |word| {
         let weight = word.weight * query.naming[word.field as usize];
         let at = (weight > 0.0).then(|| words.place(word.key)).flatten()?;
-        Some((at as u32, weight))
+        Some((at, weight))
     })
 }
 

@@ -16,7 +16,7 @@ use crate::domain::{ShopId, Taxonomy};
 use crate::store::assignments::embed::{Embedded, fitting, weights};
 use crate::store::assignments::filter::AssignmentFilter;
 use crate::store::assignments::kept::{count_query, is_kept, rounded};
-use crate::store::assignments::sureness::wide_hundredths;
+use crate::store::assignments::sureness::{HUNDREDTHS, LAST_DECIMAL, wide_hundredths};
 use crate::store::assignments::{AssignmentRecord, CountBy};
 use crate::store::deadline::{FilterError, refused};
 use crate::store::limits::{Limit, limit};
@@ -35,8 +35,6 @@ const FEW: i64 = 5_000;
 /// takes longer than [`WALK`]: it tells each in a microsecond. When the rules of a class change, all its assignments change
 /// at one time, so that reading in order may go past nearly everything else.
 const FEW_BY_INDEX: i64 = 300_000;
-/// The last decimal of a confidence as answers show it.
-const LAST_DECIMAL: f64 = 0.0001;
 /// How long what may be sorted is read in order: half of what a page is to take.
 const WALK: Duration = Duration::from_millis(25);
 
@@ -64,16 +62,6 @@ impl AssignmentOrder {
         match self {
             AssignmentOrder::Product => None,
             AssignmentOrder::Confidence | AssignmentOrder::ConfidenceDown => Some("coalesce(confidence, -1)"),
-            AssignmentOrder::Updated | AssignmentOrder::UpdatedDown => Some("updated_at"),
-            AssignmentOrder::Impact => Some("impact"),
-        }
-    }
-
-    /// The column that this is of.
-    const fn column(self) -> Option<&'static str> {
-        match self {
-            AssignmentOrder::Product => None,
-            AssignmentOrder::Confidence | AssignmentOrder::ConfidenceDown => Some("confidence"),
             AssignmentOrder::Updated | AssignmentOrder::UpdatedDown => Some("updated_at"),
             AssignmentOrder::Impact => Some("impact"),
         }
@@ -308,7 +296,7 @@ fn whole(filter: &AssignmentFilter) -> AssignmentFilter {
         return rounded;
     }
     let (wide, _) = wide_hundredths(filter.confidence_from, filter.confidence_to);
-    let (from, end) = (f64::from(wide.start) / 100.0, f64::from(wide.end) / 100.0);
+    let [from, end] = [wide.start, wide.end].map(|hundredth| f64::from(hundredth) / f64::from(HUNDREDTHS));
     AssignmentFilter { confidence_from: Some(from), confidence_to: Some(end - LAST_DECIMAL), ..rounded }
 }
 

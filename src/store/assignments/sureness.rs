@@ -10,8 +10,10 @@ pub(super) const HUNDREDTHS: i16 = 100;
 /// Share of a hundredth below which a range covers little of it. Of 80,000 assignments in one, a walk to the first page of
 /// this share goes past as many as the share holds.
 const NARROW: f32 = 0.025;
-/// Half of the last decimal that answers show.
-const HALF_A_DECIMAL: f64 = 0.00005;
+/// The last decimal that answers show.
+pub(super) const LAST_DECIMAL: f64 = 0.0001;
+/// Half of it: what rounds to a confidence as shown lies within this of it.
+const HALF_A_DECIMAL: f64 = LAST_DECIMAL / 2.0;
 
 /// The number that is the least of this kind and not below another.
 fn at_or_above(value: f64) -> f32 {
@@ -41,7 +43,7 @@ fn hundredths(from: Option<f64>, to: Option<f64>) -> RangeInclusive<i16> {
 /// lies within one hundredth and covers little of it: reading a hundredth in another order goes past what is beside the end.
 pub(super) fn wide_hundredths(from: Option<f64>, to: Option<f64>) -> (Range<i16>, Vec<(f32, f32)>) {
     let (from_bound, below_bound) = span(from, to);
-    let (mut first, mut last) = (*hundredths(from, to).start(), *hundredths(from, to).end());
+    let (mut first, mut last) = hundredths(from, to).into_inner();
     // The last one holds what is quite sure.
     let end_of = |number: i16| if number + 1 == HUNDREDTHS { 1f32.next_up() } else { hundredth(number + 1) };
     let covered = |number: i16| {

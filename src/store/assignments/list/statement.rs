@@ -58,6 +58,11 @@ struct End<'a> {
 }
 
 impl End<'_> {
+    /// What orders the page, as the parts name it; nothing where product ids do.
+    fn name(&self) -> Option<&'static str> {
+        self.order.key().map(|_| ORDERED_BY)
+    }
+
     /// The name under which parts hand on what orders them: rows that come in order from each are then merged as far as the
     /// page reaches, where an expression over all of them would have each read to its limit.
     fn handed_on(&self) -> String {
@@ -79,22 +84,32 @@ impl End<'_> {
         query.push(format!("product_id{direction}, shop_id{direction} limit ")).push_bind(self.rows);
     }
 
+    /// Appends where the page begins, and its order, by what orders it as an expression.
     fn push(&self, query: &mut QueryBuilder<Postgres>) {
+        self.push_by(query, self.order.key());
+    }
+
+    /// The same by that name.
+    fn push_by_name(&self, query: &mut QueryBuilder<Postgres>) {
+        self.push_by(query, self.name());
+    }
+
+    fn push_by(&self, query: &mut QueryBuilder<Postgres>, key: Option<&str>) {
         if let Position::After((value, product_id, shop_id)) | Position::Before((value, product_id, shop_id)) =
             self.position
         {
             query.push(" and (");
-            if let Some(key) = self.order.key() {
+            if let Some(key) = key {
                 query.push(key).push(", ");
             }
             query.push("product_id, shop_id) ").push(if self.is_down() { "<" } else { ">" }).push(" (");
-            if self.order.key().is_some() {
+            if key.is_some() {
                 self.order.bind(query, *value);
                 query.push(", ");
             }
             query.push_bind(product_id.clone()).push(", ").push_bind(*shop_id).push(")");
         }
-        self.push_order(query, self.order.key());
+        self.push_order(query, key);
     }
 }
 
@@ -152,16 +167,17 @@ pub(super) fn page_query(
         query.push("taxonomy = ").push_bind(stored_taxonomy(taxonomy));
         query.push(" and product_key in (select product_key from (");
         let places = |query: &mut QueryBuilder<Postgres>| {
-            query.push("select product_key, product_id, shop_id");
-            query.push(order.column().map(|column| format!(", {column}")).unwrap_or_default());
-            query.push(" from assignments where ");
+            query
+                .push("select product_key, product_id, shop_id")
+                .push(end.handed_on())
+                .push(" from assignments where ");
             filter.push(query, account, taxonomy);
+            if plan.shop.is_some() {
+                query.push(" and product_key = any(").push_bind(plan.few.clone()).push(")");
+            }
             push_status_names(query, &plan.sorted);
         };
         places(&mut query);
-        if plan.shop.is_some() {
-            query.push(" and product_key = any(").push_bind(plan.few.clone()).push(")");
-        }
         if filter.is_sureness() {
             // The index of hundredths holds all that is sorted, but for what lies at the ends of the range.
             let (hundredths, narrow) = wide_hundredths(filter.confidence_from, filter.confidence_to);
@@ -177,11 +193,11 @@ pub(super) fn page_query(
         }
         // What is selected is read by an index of its own and not in the order of the page.
         query.push(" offset 0) as few where true");
-        end.push(&mut query);
+        end.push_by_name(&mut query);
         query.push("))");
     }
     query.push(") as merged");
-    end.push_order(&mut query, order.key().map(|_| ORDERED_BY));
+    end.push_order(&mut query, end.name());
     query
 }
 
@@ -229,5 +245,4 @@ fn push_merged_hundredths(
     query.push(") as best where true");
     end.push(query);
     query.push(")");
-    end.push_order(query, end.order.key());
 }
