@@ -44,6 +44,7 @@ pub(crate) async fn load(server: &str, database: &str, assignments: i64) -> anyh
         let last = (first + BATCH - 1).min(assignments);
         sqlx::query(PRODUCTS).bind(account).bind(first).bind(last).execute(store.pool()).await?;
         sqlx::query(ASSIGNMENTS).bind(account).bind(first).bind(last).bind(&codes).execute(store.pool()).await?;
+        sqlx::query(JOURNAL).bind(account).bind(first).bind(last).execute(store.pool()).await?;
     }
     // Otherwise all would be judged by the rules of the day, and much of it changed, while reads are measured.
     store.set_rule_state(&reference.rule_set, chrono::Utc::now().date_naive()).await?;
@@ -104,3 +105,13 @@ from (select product_key, product_id, shop_id, shop_ids, n, random() as pick, ra
       from (select product_key, product_id, shop_id, shop_ids, substring(product_id from 3)::bigint as n, random() as r
             from products where account_id = $1 and product_id >= 'P-' || lpad($2::text, 8, '0')
                             and product_id <= 'P-' || lpad($3::text, 8, '0') offset 0) as drawn offset 0) as made";
+
+/// That each product was made, as the feed tells it, and that every tenth was decided.
+const JOURNAL: &str = "
+insert into journal (sequence, account_id, product_key, product_id, shop_id, taxonomy, action, actor, status, version)
+select start + row_number() over () - 1, $1, product_key, product_id, shop_id, taxonomy, action, 'bench', status, 1
+from (select journal_sequence(0)) as first (start) cross join products
+     cross join (values (1, null::smallint, 'PRODUCT_CREATED', null), (10, 0::smallint, 'AUTO_ASSIGN', 'ASSIGNED'))
+          as event (each, taxonomy, action, status)
+where account_id = $1 and product_id >= 'P-' || lpad($2::text, 8, '0') and product_id <= 'P-' || lpad($3::text, 8, '0')
+      and product_key % each = 0";

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! DATABASE_URL names a server on which it may make a database. Parts run in the order in which they are named: `load` makes
-//! the database with so many products, each with its assignment in TARIC; `counts`, `lists` and `queue` read; `decisions`
+//! the database with so many products, each with its assignment in TARIC; `counts`, `lists`, `queue` and `feed` read; `decisions`
 //! decides one at a time; `action` acts on 100,000 at once while another account is at work; `rules` judges all again while
 //! both are. Without any all run, each on what `load` has left.
 
@@ -20,7 +20,7 @@ use anyhow::{Context as _, bail};
 
 use crate::service::Service;
 
-const PARTS: [&str; 7] = ["load", "counts", "lists", "queue", "decisions", "action", "rules"];
+const PARTS: [&str; 8] = ["load", "counts", "lists", "queue", "feed", "decisions", "action", "rules"];
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -53,6 +53,7 @@ async fn main() -> anyhow::Result<()> {
                 "counts" => reads::counts(service).await?,
                 "lists" => reads::lists(service).await?,
                 "queue" => reads::queue(service).await?,
+                "feed" => reads::feed(service, &database).await?,
                 "decisions" => writes::decisions(service).await?,
                 "action" => writes::action(service, &database).await?,
                 "rules" => writes::rules(service, &database).await?,

@@ -2,6 +2,9 @@
 
 use std::time::Instant;
 
+use sqlx::{Connection as _, PgConnection};
+use vat_classification::domain::changes::write_sequence;
+
 use crate::service::Service;
 use crate::{Random, Times};
 
@@ -158,3 +161,33 @@ pub(crate) async fn queue(service: &Service) -> anyhow::Result<()> {
     times.tell("the next page of 50, again and again");
     Ok(())
 }
+
+/// Pages of changes from any place of the journal, all of them or of one type, and what has happened since the last.
+pub(crate) async fn feed(service: &Service, database: &str) -> anyhow::Result<()> {
+    head("the feed");
+    let mut inside = PgConnection::connect(database).await?;
+    let (first, last): (i64, i64) = sqlx::query_as(ENDS).fetch_one(&mut inside).await?;
+    let random = &mut Random(3);
+    for (what, path) in [
+        ("a page of 50", "/changes?"),
+        ("a page of 1,000", "/changes?size=1000&"),
+        ("50 of one type", "/changes?types=ASSIGNMENT_AUTO_ASSIGN&"),
+        ("50 of a taxonomy", "/changes?taxonomy=TARIC&"),
+        ("nothing of a type", "/changes?types=PRODUCT_DELETED&"),
+    ] {
+        let mut times = Times::default();
+        for _ in 0..REQUESTS * 5 {
+            let place = first + random.below((last - first).unsigned_abs().max(1)) as i64;
+            times.0.push(service.get(&format!("{path}after={}", write_sequence(place))).await?.0);
+        }
+        times.tell(what);
+    }
+    let mut times = Times::default();
+    for _ in 0..REQUESTS * 5 {
+        times.0.push(service.get("/changes?after=latest").await?.0);
+    }
+    times.tell("what has happened since");
+    Ok(())
+}
+
+const ENDS: &str = "select coalesce(min(sequence), 0), coalesce(max(sequence), 0) from journal";
