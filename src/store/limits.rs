@@ -1,4 +1,4 @@
-//! How long a transaction may compute and may lie idle.
+//! How long a transaction may compute and may lie idle, and with how much memory.
 //!
 //! A connection brings its limits along from its start ([`Settings`](crate::store::Settings)); behind a pooler, where nothing
 //! stays in a session, each transaction sets them for itself. What needs more or less says so when it begins.
@@ -19,6 +19,8 @@ pub(super) enum Limit {
     Idle(Option<Duration>),
     /// Its statements are not compiled, which takes longer than running them.
     NotCompiled,
+    /// How many kilobytes each step of a statement may hold before it writes to disk or holds less exactly.
+    Memory(u32),
 }
 
 /// The limits of a transaction that takes as long as it takes, and waits in between.
@@ -31,6 +33,7 @@ impl Limit {
             Limit::Statement(_) => "statement_timeout",
             Limit::Idle(_) => "idle_in_transaction_session_timeout",
             Limit::NotCompiled => "jit",
+            Limit::Memory(_) => "work_mem",
         }
     }
 
@@ -38,6 +41,7 @@ impl Limit {
         match self {
             Limit::Statement(limit) | Limit::Idle(limit) => in_milliseconds(limit),
             Limit::NotCompiled => "off".to_owned(),
+            Limit::Memory(kilobytes) => kilobytes.to_string(),
         }
     }
 }

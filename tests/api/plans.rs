@@ -264,7 +264,7 @@ async fn what_is_done_often_scans_no_large_table() {
 }
 
 /// What a client of an account may ask for, as paths.
-const ASKED: [&str; 40] = [
+const ASKED: [&str; 42] = [
     "/products/global?size=50",
     "/products/global?size=50&count=true",
     "/products/global?productIds=p1,p2",
@@ -297,6 +297,8 @@ const ASKED: [&str; 40] = [
     "/assignments/TARIC/counts?by=label",
     "/assignments/TARIC/counts?by=confidenceBand&labels=hot",
     "/assignments/TARIC/counts?by=day&productClass=6109",
+    "/assignments/TARIC/counts?by=heading&confidenceFrom=0.71&confidenceTo=0.77",
+    "/assignments/TARIC/counts?by=label&productClass=61",
     "/assignments/assignment-labels",
     "/products/merchant-product-attributes",
     "/changes?after=0",

@@ -9,7 +9,7 @@ use chrono::{DateTime, Days, NaiveTime, Utc};
 use sqlx::{Postgres, QueryBuilder};
 
 use crate::domain::Taxonomy;
-use crate::store::assignments::sureness::{HUNDREDTHS, hundredth, span};
+use crate::store::assignments::sureness::{HUNDREDTHS, hundredth, hundredths, span};
 use crate::store::assignments::{AssignmentFilter, CountBy};
 use crate::store::journal::stored_taxonomy;
 
@@ -43,7 +43,8 @@ impl CountBy {
             CountBy::AutoAssignment => "auto_state",
             CountBy::ReviewNeeded => "review_needed::text",
             CountBy::Chapter => "left(product_class, 2)",
-            CountBy::Heading => "substring(product_class from '^[0-9]{4}')",
+            // Behind the digits of a class is a hyphen.
+            CountBy::Heading => "case when substr(product_class, 3, 1) <> '-' then left(product_class, 4) end",
             CountBy::Label => "label",
             CountBy::ConfidenceBand => "nullif(confidence_band(confidence), -1)::text",
             CountBy::Day => "to_char(updated_at at time zone 'UTC', 'YYYY-MM-DD')",
@@ -275,6 +276,15 @@ fn push_part(query: &mut QueryBuilder<Postgres>, whose: (i64, Taxonomy), by: &[C
             query.push(" where ");
             filter.push(query, whose.0, whose.1);
             filter.push_statuses(query);
+            if by.contains(&CountBy::Label) {
+                query.push(" and labels <> '{}'");
+            }
+            if filter.confidence_from.is_some() || filter.confidence_to.is_some() {
+                // The index of hundredths tells class and day of what lies in a range, without a look at the table.
+                let (first, last) = hundredths(filter.confidence_from, filter.confidence_to).into_inner();
+                query.push(" and confidence is not null and confidence_hundredth(confidence) >= ").push_bind(first);
+                query.push(" and confidence_hundredth(confidence) <= ").push_bind(last);
+            }
             if let Some((from, below)) = within.sure {
                 query.push(" and confidence is not null");
                 if let Some(from) = from {

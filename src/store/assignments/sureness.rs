@@ -33,7 +33,7 @@ pub(super) fn span(from: Option<f64>, to: Option<f64>) -> (Option<f32>, Option<f
 }
 
 /// The hundredths in which a confidence may lie that is shown as one of this range.
-fn hundredths(from: Option<f64>, to: Option<f64>) -> RangeInclusive<i16> {
+pub(super) fn hundredths(from: Option<f64>, to: Option<f64>) -> RangeInclusive<i16> {
     let of = |confidence: f32| (((f64::from(confidence) + HALF_A_DECIMAL) * 100.0).floor() as i16).min(HUNDREDTHS - 1);
     let (from, below) = span(from, to);
     from.map_or(0, of)..=below.map_or(HUNDREDTHS - 1, |below| of(below.next_down()))
