@@ -5,9 +5,9 @@
 //! ```
 //!
 //! DATABASE_URL names a server on which it may make a database. Parts run in the order in which they are named: `load` makes
-//! the database with so many products, each with its assignment in TARIC; `counts`, `lists`, `queue` and `feed` read; `decisions`
-//! decides one at a time; `action` acts on 100,000 at once while another account is at work; `rules` judges all again while
-//! both are. Without any all run, each on what `load` has left.
+//! the database with so many products, each with its assignment in TARIC and what the feed tells of it; `counts`, `lists`,
+//! `queue` and `feed` read; `decisions` decides one at a time; `action` acts on 100,000 at once while another account is at
+//! work; `rules` judges all again while both are. Without any all run, each on what `load` has left.
 
 mod load;
 mod reads;

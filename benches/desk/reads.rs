@@ -1,4 +1,4 @@
-//! Counts, lists, and the queue's first pages.
+//! Counts, lists, the queue's first pages, and the feed.
 
 use std::time::Instant;
 
