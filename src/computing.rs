@@ -1,6 +1,8 @@
 //! Threads for what computes for long. They give way to those that serve connections: when there is more to do than
 //! processors, the kernel lets a thread that has only little to do wait behind none of these.
 
+use std::any::Any;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, LazyLock};
 
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
@@ -62,6 +64,22 @@ pub async fn beside<T: Send + 'static>(
 pub fn in_place<T>(bytes: usize, compute: impl FnOnce() -> T) -> T {
     let is_one_of_many = || Handle::try_current().is_ok_and(|own| own.runtime_flavor() == RuntimeFlavor::MultiThread);
     if bytes > LARGE_BYTES && is_one_of_many() { tokio::task::block_in_place(compute) } else { compute() }
+}
+
+/// Computes about one thing of many. A panic becomes what it said, and costs that thing alone: what is computed keeps nothing
+/// from one thing to the next that a panic could leave half changed.
+///
+/// # Errors
+/// What a panic said.
+pub fn guarded<T>(compute: impl FnOnce() -> T) -> Result<T, String> {
+    panic::catch_unwind(AssertUnwindSafe(compute)).map_err(said)
+}
+
+/// What a panic said.
+pub fn said(panic: Box<dyn Any + Send>) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+    format!("panic: {}", text.unwrap_or_default())
 }
 
 /// Lets this thread give way from now on; a program that may not take that back cannot undo it.

@@ -9,13 +9,15 @@ const PREFIX: &str = "vat_classification_";
 const BOUNDS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// Names without the prefix, and what they mean. Counters without labels begin at 0.
-const COUNTERS: [(&str, &str); 14] = [
+const COUNTERS: [(&str, &str); 16] = [
     ("action_batches_total", "Batches of actions by filter that were worked off"),
     ("account_requests_total", "Requests by the number of their account; accounts beyond the first 200 together"),
     ("assignments_judged_again_total", "Assignments judged again because a VAT rule began or ended"),
     ("auto_assignment_parked_total", "Products whose auto-assignment failed"),
     ("auto_assignments_total", "Assignments that auto-assignment stored"),
     ("http_requests_total", "Answers by method, route and status"),
+    ("job_panics_total", "Jobs that panicked and were begun again, by job"),
+    ("memory_decisions_left_out_total", "Decisions of people that could not be learnt"),
     ("memory_lessons_given_up_total", "Decisions whose alike products could not be looked at, and are not again"),
     ("memory_requeued_total", "Products classified again because of what people decided about alike ones"),
     ("orphaned_objects_removed_total", "Pictures removed from their store because nothing refers to them"),
@@ -43,7 +45,8 @@ const HISTOGRAMS: [(&str, &str); 4] = [
     ("search_seconds", "Time of a search for products, by engine"),
 ];
 /// Counters that have labels, which are known with their first event.
-const LABELLED: [&str; 3] = ["account_requests_total", "http_requests_total", "webhook_attempts_total"];
+const LABELLED: [&str; 4] =
+    ["account_requests_total", "http_requests_total", "job_panics_total", "webhook_attempts_total"];
 
 /// Begins to record.
 ///

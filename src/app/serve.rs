@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::Context;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
@@ -162,24 +164,45 @@ fn open_files() -> u64 {
 /// Jobs that go on until the service stops; each finishes what it has in hand.
 fn start_jobs(state: &AppState, shutdown: &CancellationToken) -> JoinSet<()> {
     let mut running = JoinSet::new();
-    running.spawn(memory::give_back(shutdown.clone()));
-    running.spawn(state.database.clone().keep(Pulse::of(&state.store), shutdown.clone()));
-    running.spawn(keep_metrics(state.metrics.clone(), shutdown.clone()));
-    for number in 0..ASSIGNERS {
-        let (store, engine, wake) = (state.store.clone(), state.engine.clone(), state.wake.auto_assignment.clone());
-        running.spawn(jobs::auto_assignment::run(store, engine, wake, number == 0, shutdown.clone()));
+    let mut keep = |name: &'static str, begin: fn(AppState, CancellationToken) -> BoxFuture<'static, ()>| {
+        let (state, shutdown) = (state.clone(), shutdown.clone());
+        running.spawn(jobs::keep(name, shutdown.clone(), move || begin(state.clone(), shutdown.clone())));
+    };
+    keep("memory of the process", |_, shutdown| memory::give_back(shutdown).boxed());
+    keep("database", |state, shutdown| state.database.clone().keep(Pulse::of(&state.store), shutdown).boxed());
+    keep("metrics", |state, shutdown| keep_metrics(state.metrics.clone(), shutdown).boxed());
+    keep("auto-assignment", |state, shutdown| assign(&state, true, shutdown));
+    for _ in 1..ASSIGNERS {
+        keep("auto-assignment", |state, shutdown| assign(&state, false, shutdown));
     }
-    let wake = state.wake.projection.clone();
-    running.spawn(jobs::projection::run(state.store.clone(), state.search.clone(), wake, shutdown.clone()));
-    running.spawn(jobs::sampling::run(state.store.clone(), shutdown.clone()));
-    let (wake, wakes) = (state.wake.memory.clone(), state.wake.auto_assignment.clone());
-    running.spawn(jobs::memory::run(state.store.clone(), state.engine.clone(), wake, wakes, shutdown.clone()));
-    let wake = state.wake.review.clone();
-    running.spawn(jobs::review::run(state.store.clone(), wake, shutdown.clone()));
-    running.spawn(jobs::webhooks::run(state.store.clone(), state.webhooks.clone(), shutdown.clone()));
-    running.spawn(jobs::rule_changes::run(state.store.clone(), state.engine.clone(), shutdown.clone()));
-    running.spawn(jobs::housekeeping::run(state.store.clone(), state.pictures.clone(), shutdown.clone()));
+    keep("projection", |state, shutdown| {
+        let wake = state.wake.projection.clone();
+        jobs::projection::run(state.store.clone(), state.search.clone(), wake, shutdown).boxed()
+    });
+    keep("sampling", |state, shutdown| jobs::sampling::run(state.store.clone(), shutdown).boxed());
+    keep("memory of decisions", |state, shutdown| {
+        let (wake, assigns) = (state.wake.memory.clone(), state.wake.auto_assignment.clone());
+        jobs::memory::run(state.store.clone(), state.engine.clone(), wake, assigns, shutdown).boxed()
+    });
+    keep("review", |state, shutdown| {
+        jobs::review::run(state.store.clone(), state.wake.review.clone(), shutdown).boxed()
+    });
+    keep("webhooks", |state, shutdown| {
+        jobs::webhooks::run(state.store.clone(), state.webhooks.clone(), shutdown).boxed()
+    });
+    keep("rule changes", |state, shutdown| {
+        jobs::rule_changes::run(state.store.clone(), state.engine.clone(), shutdown).boxed()
+    });
+    keep("housekeeping", |state, shutdown| {
+        jobs::housekeeping::run(state.store.clone(), state.pictures.clone(), shutdown).boxed()
+    });
     running
+}
+
+/// Assigns; the first of several looks after what all have in common.
+fn assign(state: &AppState, is_first: bool, shutdown: CancellationToken) -> BoxFuture<'static, ()> {
+    let (store, engine, wake) = (state.store.clone(), state.engine.clone(), state.wake.auto_assignment.clone());
+    jobs::auto_assignment::run(store, engine, wake, is_first, shutdown).boxed()
 }
 
 /// On the first start, makes an account and tells its token, which nobody can be told again.

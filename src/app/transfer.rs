@@ -26,18 +26,19 @@ pub(super) async fn import(file: &Path, command: &ImportCommand) -> anyhow::Resu
     let settings = ImportSettings { columns, dry_run: command.dry_run, ..ImportSettings::default() };
     let input = File::open(file).with_context(|| format!("cannot open {}", file.display()))?;
     let length = input.metadata()?.len();
-    let report: Option<Box<dyn Write + Send>> = match &command.report {
-        None => None,
-        Some(path) => {
-            let output = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
-            Some(Box::new(BufWriter::new(output)))
-        }
-    };
     let database = Database::open(&command.transfer.database).await?;
     let progress = Arc::new(Progress::default());
     let shown = tokio::spawn(show(progress.clone(), length));
     let done = async {
         let caller = caller(&database.store, &command.transfer).await?;
+        // A file is written over only once it is certain that there is something to write.
+        let report: Option<Box<dyn Write + Send>> = match &command.report {
+            None => None,
+            Some(path) => {
+                let output = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+                Some(Box::new(BufWriter::new(output)))
+            }
+        };
         anyhow::Ok(exchange::import(&database.store, &caller, input, &settings, &progress, report).await?)
     };
     let done = done.await;
@@ -86,17 +87,17 @@ async fn caller(store: &Store, settings: &TransferSettings) -> anyhow::Result<Ca
 
 /// Writes all products of an account, global ones first, then those of each shop.
 pub(super) async fn export(file: &Path, settings: &ExportSettings) -> anyhow::Result<()> {
-    let output = File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
-    let output = BufWriter::new(output);
-    let named_xlsx = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("xlsx"));
-    let table: Box<dyn Table> = match settings.format {
-        Some(FileFormat::Xlsx) => Box::new(XlsxTable::new(output)?),
-        None if named_xlsx => Box::new(XlsxTable::new(output)?),
-        _ => Box::new(CsvTable::new(output)),
-    };
     let database = Database::open(&settings.transfer.database).await?;
     let done = async {
         let caller = caller(&database.store, &settings.transfer).await?;
+        let output = File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
+        let output = BufWriter::new(output);
+        let named_xlsx = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("xlsx"));
+        let table: Box<dyn Table> = match settings.format {
+            Some(FileFormat::Xlsx) => Box::new(XlsxTable::new(output)?),
+            None if named_xlsx => Box::new(XlsxTable::new(output)?),
+            _ => Box::new(CsvTable::new(output)),
+        };
         let shops = database.store.shops(caller.account).await?;
         let products = shops.iter().map(|(_, products)| products.unsigned_abs()).sum();
         let bar = bar(products, "[{bar:40}] {pos}/{len} products, {per_sec}, {eta} left");

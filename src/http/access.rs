@@ -67,15 +67,24 @@ pub(super) async fn turn_away(State(admission): State<Arc<Admission>>, request: 
     if !request.uri().path().starts_with(BASE_PATH) || !admission.is_full(|| token(&request)) {
         return next.run(request).await;
     }
-    let refusal = async { Admission::refusal().into_response() };
+    let token = token(&request);
+    let refusal = async { refused(&admission, token, Admission::refusal()) };
     guarded(Seen::of(&request, TURNED_AWAY.to_owned()).answered(refusal).await)
+}
+
+/// Answers 503 in place of a request that needs the database while it is away.
+pub(super) async fn require_database(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    let token = token(&request);
+    let answer = state.database.unless_away(next.run(request)).await;
+    let away = || ApiError::Unavailable("the database does not answer at present");
+    answer.unwrap_or_else(|| refused(&state.admission, token, away()))
 }
 
 /// Lets a request pass when it has a credential in force. Whether its level is high enough is judged where the handler
 /// takes its [`Caller`].
 pub(super) async fn authenticate(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
-    let admitted = admit(&state, &mut request).await;
-    match admitted {
+    let token = token(&request);
+    match admit(&state, token, &mut request).await {
         Ok((tab, standing)) => {
             let mut answer = match standing {
                 Ok(_) => run(&tab, request, next).await,
@@ -84,8 +93,17 @@ pub(super) async fn authenticate(State(state): State<AppState>, mut request: Req
             standing.unwrap_or_else(|standing| standing).tell(answer.headers_mut());
             answer
         }
-        Err(error) => error.into_response(),
+        Err(error) => refused(&state.admission, token, error),
     }
+}
+
+/// An error that is answered before it is certain who asks. It tells the account that the token had what is left of its rate.
+fn refused(admission: &Admission, token: Option<TokenHash>, error: ApiError) -> Response {
+    let mut answer = error.into_response();
+    if let Some(standing) = token.and_then(|token| admission.left(&token)) {
+        standing.tell(answer.headers_mut());
+    }
+    answer
 }
 
 /// Runs a request that is within its rate. One with a body takes its place among those at work when the body is there, so
@@ -115,8 +133,11 @@ async fn within(longest: Duration, tab: &Tab, answer: impl Future<Output = Respo
 ///
 /// A request that is ready waits for its place before its token is looked up, where it is known whose token that was: so
 /// that who is sent away has cost the database nothing, and who was looked up is not sent away.
-async fn admit(state: &AppState, request: &mut Request) -> Result<(Tab, Result<RateLeft, RateLeft>), ApiError> {
-    let token = token(request);
+async fn admit(
+    state: &AppState,
+    token: Option<TokenHash>,
+    request: &mut Request,
+) -> Result<(Tab, Result<RateLeft, RateLeft>), ApiError> {
     let known = token.and_then(|token| state.admission.known(&token)).filter(|_| is_ready(request));
     let in_place = known.map(|account| state.admission.tab(account));
     let holder = if let Some(tab) = &in_place {

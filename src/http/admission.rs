@@ -19,6 +19,7 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use clap::Args;
+use futures::FutureExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::computing;
@@ -30,7 +31,8 @@ pub(super) use rate::RateLeft;
 use share::{Held, Share};
 use turnstile::Turnstile;
 
-/// How long a request waits for bytes or for a place, at most.
+/// How long a request waits for places and for bytes, at most, all in all; and as long before, where it has to be looked up
+/// whose it is.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// Waiting requests for each place. One that reads holds its place for a few milliseconds, so that as many are served
 /// well within [`LONGEST_WAIT`], and reads that come at a steady rate get over the moment in which others write.
@@ -124,6 +126,8 @@ pub(super) struct Tab {
     /// Permits of the budget among them.
     charged: Arc<AtomicUsize>,
     entered: Arc<AtomicBool>,
+    /// For how long it may still wait.
+    patience: Arc<Mutex<Duration>>,
 }
 
 impl Admission {
@@ -175,6 +179,13 @@ impl Admission {
         shares.get(&account).is_some_and(|share| share.requests.is_full())
     }
 
+    /// What the account has left of its rate that the token had when it was last looked up; none where that is not known.
+    pub(super) fn left(&self, token: &TokenHash) -> Option<RateLeft> {
+        let account = self.known(token)?;
+        let shares = self.shares.lock().unwrap_or_else(PoisonError::into_inner);
+        shares.get(&account).map(|share| share.rate.left(Instant::now()))
+    }
+
     /// The account that a token had when it was last looked up.
     pub(super) fn known(&self, token: &TokenHash) -> Option<i64> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).get(token).copied()
@@ -216,6 +227,7 @@ impl Admission {
             held: Arc::default(),
             charged: Arc::default(),
             entered: Arc::default(),
+            patience: Arc::new(Mutex::new(self.longest_wait)),
         }
     }
 }
@@ -233,9 +245,7 @@ impl Tab {
 
     /// Takes a place among the requests at work.
     pub(super) async fn enter(&self) -> Result<(), ApiError> {
-        let own = self.share.requests.enter().await.ok_or_else(overloaded)?;
-        let common = self.admission.requests.enter().await.ok_or_else(overloaded)?;
-        self.keep([own, common]);
+        self.keep(self.places(&self.share.requests, &self.admission.requests).await?);
         self.entered.store(true, Ordering::Relaxed);
         Ok(())
     }
@@ -261,7 +271,25 @@ impl Tab {
             let own = Arc::clone(&self.share.bytes).acquire_many_owned(units).await.ok()?;
             Some([own, Arc::clone(&self.admission.bytes).acquire_many_owned(units).await.ok()?])
         };
-        tokio::time::timeout(self.admission.longest_wait, both).await.ok().flatten().ok_or_else(overloaded)
+        self.wait_for(both).await
+    }
+
+    /// A place of the account's and one of all.
+    async fn places(&self, own: &Turnstile, common: &Turnstile) -> Result<Held, ApiError> {
+        self.wait_for(async { Some([own.enter().await?, common.enter().await?]) }).await
+    }
+
+    /// Waits for as long as the request may still.
+    async fn wait_for(&self, held: impl Future<Output = Option<Held>>) -> Result<Held, ApiError> {
+        let left = *self.patience.lock().unwrap_or_else(PoisonError::into_inner);
+        let began = Instant::now();
+        let held = match left.is_zero() {
+            true => held.now_or_never(),
+            false => tokio::time::timeout(left, held).await.ok(),
+        };
+        let left = left.saturating_sub(began.elapsed());
+        *self.patience.lock().unwrap_or_else(PoisonError::into_inner) = left;
+        held.flatten().ok_or_else(overloaded)
     }
 
     fn keep(&self, held: Held) {
@@ -284,27 +312,23 @@ impl Tab {
 
     /// Takes a place among those that search, until the request is over.
     pub(super) async fn search(&self) -> Result<(), ApiError> {
-        let own = self.share.searches.enter().await.ok_or_else(overloaded)?;
-        let common = self.admission.searches.enter().await.ok_or_else(overloaded)?;
-        self.keep([own, common]);
+        self.keep(self.places(&self.share.searches, &self.admission.searches).await?);
         Ok(())
     }
 
     /// Admits a file of which so many bytes are in memory at one time, until it is stored or sent.
     pub(super) async fn transfer(&self, bytes: usize) -> Result<Transfer, ApiError> {
-        let own = self.share.transfers.enter().await.ok_or_else(overloaded)?;
-        let common = self.admission.transfers.enter().await.ok_or_else(overloaded)?;
+        let places = self.places(&self.share.transfers, &self.admission.transfers).await?;
         let memory = self.units(bytes.div_ceil(UNIT_BYTES).min(self.share.budget)).await?;
         let storing = [Arc::clone(&self.share.storing), Arc::clone(&self.admission.storing)];
-        Ok(Transfer { storing, _held: [[own, common], memory] })
+        Ok(Transfer { storing, _held: [places, memory] })
     }
 
     /// Admits a request that takes much of a processor. While it has its place it takes turns at the processors with
     /// the others: see [`Work::turn`].
     pub(super) async fn work(&self) -> Result<Work, ApiError> {
-        let own = self.share.work.enter().await.ok_or_else(overloaded)?;
-        let common = self.admission.work.enter().await.ok_or_else(overloaded)?;
-        Ok(Work { cores: Arc::clone(&self.admission.cores), _held: [own, common] })
+        let held = self.places(&self.share.work, &self.admission.work).await?;
+        Ok(Work { cores: Arc::clone(&self.admission.cores), _held: held })
     }
 }
 

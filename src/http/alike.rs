@@ -19,7 +19,7 @@ use crate::http::state::AppState;
 use crate::http::taxonomies::taxonomy;
 use crate::memory::ALIKE;
 use crate::store::accounts::Caller;
-use crate::store::memory::AlikeProduct;
+use crate::store::memory::{AlikeProduct, READ_BYTES};
 
 /// Most products that are shown.
 const MAX_ALIKE: usize = 50;
@@ -94,6 +94,7 @@ pub(super) async fn list(
     let (engine, account) = (state.engine.clone(), caller.account);
     let words = work.turn(move || engine.words(&product.details)).await?;
     let keys = words.keys(account);
+    tab.charge(READ_BYTES).await?;
     let mut products = state.store.products_alike(account, taxonomy, &keys).await?;
     products.retain(|product| product.assignment_uuid != uuid);
     let engine = state.engine.clone();

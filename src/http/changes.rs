@@ -71,7 +71,7 @@ fn selection(params: &Params) -> Result<Selection, ApiError> {
 
 #[utoipa::path(get, path = "/changes", tag = "Changes", operation_id = "listChanges",
     summary = "Follow changes",
-    description = "Changes of products and assignments in an order in which none is ever missed. Start without `after` for everything, or with `after=latest` for what happens from now on, then go on with `next`, which is always there. With `wait` the answer is held until there is something.",
+    description = "Changes of products and assignments in an order in which none is ever missed. Start without `after` for everything, or with `after=latest` for what happens from now on, then go on with `next`, which is always there. Of changes of one product that were made at one moment, `version` tells which came first. With `wait` the answer is held until there is something.",
     params(
         ("after" = Option<String>, Query, description = "The `next` or a `sequence` of an earlier answer, or `latest`."),
         ("size" = inline(Option<PageSize>), Query, description = "Most changes of the answer. Default 50."),

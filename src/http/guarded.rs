@@ -2,18 +2,24 @@
 //! handed over, or when it is given up.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
 
-/// The same body, which drops the guard when it is dropped.
+/// Most bytes of a frame. A server drops a body as soon as it has taken the last frame, and that may lie there for long: were
+/// an answer one frame, what is held for it would be let go before its client has read any of it.
+const FRAME_BYTES: usize = 64 << 10;
+
+/// The same body in frames of [`FRAME_BYTES`] at most, which drops the guard when it is dropped.
 pub(super) fn guarded(body: Body, guard: impl Send + Unpin + 'static) -> Body {
-    Body::new(Guarded { body, _guard: guard })
+    Body::new(Guarded { body, rest: Bytes::new(), _guard: guard })
 }
 
 struct Guarded<G> {
     body: Body,
+    /// What is left of a larger frame.
+    rest: Bytes,
     _guard: G,
 }
 
@@ -25,14 +31,31 @@ impl<G: Unpin> HttpBody for Guarded<G> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let this = &mut *self;
+        if this.rest.is_empty() {
+            match ready!(Pin::new(&mut this.body).poll_frame(context)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => this.rest = data,
+                    Err(other) => return Poll::Ready(Some(Ok(other))),
+                },
+                end => return Poll::Ready(end),
+            }
+        }
+        let frame = this.rest.split_to(this.rest.len().min(FRAME_BYTES));
+        Poll::Ready(Some(Ok(Frame::data(frame))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let (hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        let mut whole = SizeHint::new();
+        whole.set_lower(hint.lower() + rest);
+        if let Some(upper) = hint.upper() {
+            whole.set_upper(upper + rest);
+        }
+        whole
     }
 }

@@ -10,6 +10,7 @@ use tracing::Instrument;
 use tracing::field::Empty;
 use uuid::Uuid;
 
+use crate::computing;
 use crate::http::error::{self, ApiError};
 use crate::http::links::{BASE_PATH, IMPORTS_PATH};
 use crate::http::traces::{self, Span};
@@ -141,12 +142,7 @@ pub(super) fn guarded(mut answer: Response) -> Response {
 
 /// The answer in place of a panic.
 pub(super) fn panicked(panic: Box<dyn std::any::Any + Send + 'static>) -> Response {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_default();
-    ApiError::Internal(format!("panic: {text}")).into_response()
+    ApiError::Internal(computing::said(panic)).into_response()
 }
 
 #[cfg(test)]

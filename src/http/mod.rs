@@ -104,7 +104,7 @@ pub fn router(state: AppState) -> Router {
         .layer(from_fn(openapi::only_known))
         .layer(DefaultBodyLimit::max(body::PRODUCTS_MIB << 20))
         .layer(from_fn_with_state(state.clone(), access::authenticate))
-        .layer(from_fn_with_state(state.database.clone(), watch::require_database));
+        .layer(from_fn_with_state(state.clone(), access::require_database));
     let pages = Router::new().nest(BASE_PATH, api).merge(openapi::pages()).merge(console::pages());
     let open = if state.metrics_apart { health() } else { health().route("/metrics", get(health::metrics)) };
     dressed(pages.merge(open), state)

@@ -2,7 +2,7 @@
 //!
 //! axum's own has no limit on how long a client may take to send its headers, nor on the number of connections. Here a
 //! connection is cut when its first request does not arrive in time, when it lies idle, when a body arrives too slowly,
-//! when its peer stops reading what is sent to it, and when others need its place while it waits for its peer. How long a
+//! when its peer takes nothing of what is sent to it or too little, and when others need its place while it waits for its peer. How long a
 //! request may take in itself, body included, is for the router to say.
 
 mod activity;
@@ -146,7 +146,7 @@ async fn serve_connection(
         async move { Ok::<_, Infallible>(under_way.until_sent(answer.await?)) }
     });
     let builder = builder(&limits);
-    let io = TokioIo::new(StalledWrites::new(stream, limits.write_stall, activity.share()));
+    let io = TokioIo::new(StalledWrites::new(stream, limits.answers, activity.share()));
     let mut connection = pin!(builder.serve_connection(io, service));
     let mut idle = pin!(activity.idle_for_too_long(limits.first_request, limits.idle));
     let mut shutting_down = false;

@@ -6,13 +6,9 @@
 
 use std::time::Duration;
 
-use axum::extract::{Request, State};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::http::error::ApiError;
 use crate::store::pulse::Pulse;
 
 /// Pause between two questions.
@@ -65,7 +61,7 @@ impl DatabaseWatch {
     }
 
     /// What the work comes to, unless the database goes away meanwhile.
-    async fn unless_away<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    pub(super) async fn unless_away<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut answers = self.answers.subscribe();
         tokio::select! {
             biased;
@@ -73,12 +69,6 @@ impl DatabaseWatch {
             outcome = work => Some(outcome),
         }
     }
-}
-
-/// Answers 503 in place of a request that needs the database while it is away.
-pub(super) async fn require_database(State(watch): State<DatabaseWatch>, request: Request, next: Next) -> Response {
-    let answer = watch.unless_away(next.run(request)).await;
-    answer.unwrap_or_else(|| ApiError::Unavailable("the database does not answer at present").into_response())
 }
 
 #[cfg(test)]

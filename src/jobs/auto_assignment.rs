@@ -1,7 +1,5 @@
 //! Auto-assignment: claims queued products, decides, stores.
 
-use std::any::Any;
-use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +8,7 @@ use rayon::prelude::*;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::computing;
 use crate::decision::{Basis, Engine, Texts};
 use crate::domain::{Taxonomy, Verdict};
 use crate::jobs::memory;
@@ -154,9 +153,7 @@ async fn compute<T: Send + 'static>(
 ) -> Vec<Result<T, String>> {
     let claims = batch.claims.clone();
     let computed = tokio::task::spawn_blocking(move || {
-        // The rule keeps nothing from one product to the next that a panic could leave half changed.
-        let guarded = |claim: &Claim| panic::catch_unwind(AssertUnwindSafe(|| rule(claim))).map_err(reason);
-        claims.par_iter().map(guarded).collect::<Vec<Result<T, String>>>()
+        claims.par_iter().map(|claim| computing::guarded(|| rule(claim))).collect::<Vec<Result<T, String>>>()
     });
     let decided = match computed.await {
         Ok(decided) => decided,
@@ -170,13 +167,6 @@ async fn compute<T: Send + 'static>(
         metrics::counter!("vat_classification_auto_assignment_parked_total").increment(1);
     }
     decided
-}
-
-/// What a panic said.
-fn reason(panic: Box<dyn Any + Send>) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-    format!("panic: {}", text.unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::computing;
 use crate::decision::{Basis, Engine, Texts};
 use crate::domain::{Details, ProductClass};
 use crate::jobs::{PAUSE_AFTER_FAILURE, wait};
@@ -83,8 +84,7 @@ pub async fn work_off(store: &Store, engine: &Arc<Engine>, shutdown: &Cancellati
                 }
                 // It would come first again: those of other accounts are not to wait for it.
                 Err(error) if error.is_too_slow() || error.is_about_data() => {
-                    tracing::error!(account = lesson.account, assignment = %lesson.assignment, %error, "alike products of a decision are not looked at again");
-                    metrics::counter!("vat_classification_memory_lessons_given_up_total").increment(1);
+                    given_up(&lesson, &error.to_string());
                     is_ours |= store.teach(&lesson, &[], None).await?.is_some();
                 }
                 Err(error) => failed = failed.or(Some(error)),
@@ -174,7 +174,15 @@ fn learn(engine: &Engine, rows: Vec<RememberedRow>) {
         };
         (row.account_id, lesson)
     };
-    let lessons: Vec<(i64, Lesson)> = rows.par_iter().map(lesson).collect();
+    let guarded = |row: &RememberedRow| match computing::guarded(|| lesson(row)) {
+        Ok(lesson) => Some(lesson),
+        Err(reason) => {
+            tracing::error!(account = row.account_id, assignment = %row.assignment_uuid, reason, "a decision is not learnt");
+            metrics::counter!("vat_classification_memory_decisions_left_out_total").increment(1);
+            None
+        }
+    };
+    let lessons: Vec<(i64, Lesson)> = rows.par_iter().filter_map(guarded).collect();
     let mut accounts: BTreeMap<i64, Vec<Lesson>> = BTreeMap::new();
     for (account, lesson) in lessons {
         accounts.entry(account).or_default().push(lesson);
@@ -184,10 +192,19 @@ fn learn(engine: &Engine, rows: Vec<RememberedRow>) {
     }
 }
 
+/// Tells that products like that of a decision are not looked at.
+fn given_up(lesson: &MemoryLesson, reason: &str) {
+    tracing::error!(account = lesson.account, assignment = %lesson.assignment, reason, "alike products of a decision are not looked at again");
+    metrics::counter!("vat_classification_memory_lessons_given_up_total").increment(1);
+}
+
 /// Looks at some of the products that are alike, and queues those that would now be decided otherwise.
 async fn teach(store: &Store, engine: &Arc<Engine>, lesson: &MemoryLesson) -> Result<Option<usize>, StoreError> {
     let Some(texts) = lesson.texts.clone() else { return store.teach(lesson, &[], None).await };
-    let keys = engine.words(&texts).keys(lesson.account);
+    let keys = computing::guarded(|| engine.words(&texts).keys(lesson.account)).unwrap_or_else(|reason| {
+        given_up(lesson, &reason);
+        Vec::new()
+    });
     if keys.is_empty() {
         return store.teach(lesson, &[], None).await;
     }
@@ -204,7 +221,7 @@ fn changed(engine: &Engine, lesson: &MemoryLesson, texts: &Details, products: &[
     let today = Utc::now().date_naive();
     let words = engine.words(texts);
     let basis = Basis { precision: lesson.precision, account: Some(lesson.account) };
-    let would_change = |product: &&AlikeProduct| {
+    let would_change = |product: &AlikeProduct| {
         let is_own = product.assignment_uuid == lesson.assignment;
         if is_own || product.is_decided || product.strategy.as_deref() == Some("MANUAL") || product.status == "DENIED" {
             return false;
@@ -217,5 +234,7 @@ fn changed(engine: &Engine, lesson: &MemoryLesson, texts: &Details, products: &[
         let class = verdict.first().and_then(|verdict| verdict.found).map(|found| found.class.to_string());
         class != product.product_class
     };
-    products.par_iter().filter(would_change).map(|product| product.product_key).collect()
+    // One that cannot be judged stays as it is: auto-assignment parks it when it comes by.
+    let changes = |product: &&AlikeProduct| computing::guarded(|| would_change(product)).unwrap_or(false);
+    products.par_iter().filter(changes).map(|product| product.product_key).collect()
 }

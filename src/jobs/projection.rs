@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::search::{Engine, EngineError, pause};
-use crate::store::search::{Change, Claim, LEASE, Outcome, StoredProduct};
+use crate::store::search::{Change, Claim, LEASE, Outcome, StoredProduct, changes_of};
 use crate::store::{Store, StoreError};
 
 /// Most rows that are claimed at once.
@@ -47,6 +47,7 @@ pub async fn run(store: Store, engine: Engine, wake: Arc<Notify>, shutdown: Canc
         engine,
         ready: false,
         limit: CLAIMED_ROWS,
+        claimed: CLAIMED_ROWS,
         failures: 0,
         swept: Instant::now(),
         left: Left::default(),
@@ -70,7 +71,9 @@ struct Feeder {
     store: Store,
     engine: Engine,
     ready: bool,
+    /// How many rows are claimed next, and were last.
     limit: usize,
+    claimed: usize,
     failures: u32,
     swept: Instant,
     left: Left,
@@ -149,7 +152,7 @@ impl Feeder {
 
     /// The time to wait after a failure; fewer rows are claimed next, so that one that always fails is found.
     fn backoff(&mut self) -> Duration {
-        self.limit = (self.limit / 2).max(1);
+        self.limit = (self.limit.min(self.claimed) / 2).max(1);
         let longest = (BACKOFF_MS.0 << self.failures.min(10)).min(BACKOFF_MS.1);
         self.failures += 1;
         pause(longest / 2..longest)
@@ -164,7 +167,8 @@ impl Feeder {
             self.make_ready().await?;
         }
         let Some(mut claim) = self.store.claim_search_changes(self.limit).await? else { return Ok(Round::Idle) };
-        let changes = changes(&mut claim).await?;
+        let (changes, refused) = changes_by(&mut claim, StoredProduct::change).await?;
+        self.claimed = changes.len() + refused.len();
         let outcomes = match self.apply(&claim, &changes).await {
             Err(EngineError::Store(error)) if changes.len() == 1 && is_about_data(&error) => {
                 vec![Outcome::Never(error.to_string())]
@@ -175,15 +179,16 @@ impl Feeder {
             }
             Ok(outcomes) => outcomes,
         };
-        for (change, outcome) in changes.iter().zip(&outcomes) {
+        let stalled = !outcomes.is_empty() && outcomes.iter().all(|outcome| matches!(outcome, Outcome::Retry(_)));
+        let finished: Vec<(Change, Outcome)> = changes.into_iter().zip(outcomes).chain(refused).collect();
+        for (change, outcome) in &finished {
             if let Outcome::Never(reason) = outcome {
                 tracing::warn!(product_key = change.key, reason, "a product cannot be indexed");
                 metrics::counter!("vat_classification_search_parked_total").increment(1);
             }
         }
-        let stalled = !outcomes.is_empty() && outcomes.iter().all(|outcome| matches!(outcome, Outcome::Retry(_)));
-        metrics::counter!("vat_classification_search_changes_total").increment(outcomes.len() as u64);
-        claim.finish(&changes.into_iter().zip(outcomes).collect::<Vec<(Change, Outcome)>>()).await?;
+        metrics::counter!("vat_classification_search_changes_total").increment(finished.len() as u64);
+        claim.finish(&finished).await?;
         Ok(if stalled { Round::Stalled } else { Round::Progress })
     }
 
@@ -241,14 +246,20 @@ impl Feeder {
     }
 }
 
-/// The changes of a claim, made from its products off the threads that serve requests.
-async fn changes(claim: &mut Claim) -> Result<Vec<Change>, EngineError> {
+/// The changes of a claim, made from its products off the threads that serve requests; with those of which nothing can be
+/// made, and why. `make` is [`StoredProduct::change`].
+///
+/// # Errors
+/// None but when the service stops.
+pub async fn changes_by(
+    claim: &mut Claim,
+    make: impl Fn(StoredProduct) -> Change + Send + 'static,
+) -> Result<(Vec<Change>, Vec<(Change, Outcome)>), EngineError> {
     let (products, removals) = claim.take();
-    let written =
-        tokio::task::spawn_blocking(move || products.into_iter().map(StoredProduct::change).collect::<Vec<Change>>());
+    let (made, refused) = tokio::task::spawn_blocking(move || changes_of(products, make)).await?;
     let mut changes = removals;
-    changes.extend(written.await?);
-    Ok(changes)
+    changes.extend(made);
+    Ok((changes, refused.into_iter().map(|(change, reason)| (change, Outcome::Never(reason))).collect()))
 }
 
 /// Whether the database refuses what a document holds (data exceptions, program limits), rather than failing.

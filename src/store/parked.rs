@@ -19,6 +19,11 @@ pub(super) struct Failure {
     pub reason: String,
 }
 
+/// A reason as it is kept.
+pub(super) fn kept(reason: &str) -> String {
+    reason.replace('\0', "").chars().take(MAX_REASON_CHARACTERS).collect()
+}
+
 /// Which work is parked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Queue {
@@ -143,7 +148,7 @@ pub(super) async fn park(tx: &mut Tx, failures: &[Failure]) -> Result<(), StoreE
     if failures.is_empty() {
         return Ok(());
     }
-    let reason = |failure: &Failure| failure.reason.replace('\0', "").chars().take(MAX_REASON_CHARACTERS).collect();
+    let reason = |failure: &Failure| kept(&failure.reason);
     sqlx::query(
         "insert into auto_parked (account_id, product_key, reason)
          select * from unnest($1::bigint[], $2::bigint[], $3::text[])

@@ -160,6 +160,7 @@ async fn whom_there_is_no_place_for_is_told_so_at_once_and_in_the_shape_of_every
     let refused = sent.next().await.expect("an answer").expect(503);
     assert_eq!(refused.body["code"], "ServiceUnavailable");
     assert_eq!(refused.headers["retry-after"], "1");
+    assert_eq!(refused.headers["ratelimit-limit"], "60000");
     assert_eq!(refused.headers["x-content-type-options"], "nosniff");
     assert_eq!(refused.body["instance"], refused.headers["x-request-id"].to_str().expect("text"));
     assert!(refused.body["path"].as_str().is_some_and(|path| path.ends_with("/products/global")));

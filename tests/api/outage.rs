@@ -54,6 +54,7 @@ impl Outage {
             assert_eq!(answer.status, 503, "{}", answer.body);
             assert_eq!(answer.body["code"], "ServiceUnavailable", "{}", answer.body);
             assert!(answer.headers.contains_key("retry-after"));
+            assert!(answer.headers.contains_key("ratelimit-limit"));
         }
         answer.status
     }

@@ -4,7 +4,9 @@ use chrono::Utc;
 use vat_classification::domain::ShopId;
 use vat_classification::domain::Verdict;
 use vat_classification::jobs::auto_assignment::{decide, decide_by};
+use vat_classification::jobs::projection::changes_by;
 use vat_classification::store::parked::Queue;
+use vat_classification::store::search::{Outcome, StoredProduct};
 
 use crate::app::App;
 
@@ -109,4 +111,22 @@ async fn a_row_that_cannot_be_read_stops_neither_lists_nor_queues_and_can_be_rep
     assert_eq!(parked(&app, Queue::AutoAssignment).await.len(), 0);
     let record = app.store.account_by_name("shop", "x").await.expect("an answer").expect("the account");
     assert!(app.store.product(record.account, ShopId::GLOBAL, "a").await.is_ok());
+}
+
+#[tokio::test]
+async fn a_product_of_which_no_entry_can_be_made_is_parked_and_the_others_are_written() {
+    let app = App::start().await;
+    app.create(&[("a", "Socken"), ("b", "Tee"), ("c", "Kaffee")]).await;
+    let mut claim = app.store.claim_search_changes(10).await.expect("a claim").expect("rows");
+    let make = |product: StoredProduct| {
+        assert_ne!(product.product_id(), "b", "tea is too hot");
+        product.change()
+    };
+    let (changes, refused) = changes_by(&mut claim, make).await.expect("changes");
+    assert_eq!((changes.len(), refused.len()), (2, 1));
+    let finished: Vec<_> = changes.into_iter().map(|change| (change, Outcome::Done)).chain(refused).collect();
+    claim.finish(&finished).await.expect("finished");
+    let told = parked(&app, Queue::Search).await;
+    assert!(told.len() == 1 && told[0].starts_with("b panic: ") && told[0].contains("tea is too hot"), "{told:?}");
+    assert_eq!(app.store.search_queue_length().await.expect("a count"), 0);
 }

@@ -33,15 +33,27 @@ fn feed(fixture: &Fixture, engine: &Engine) -> (Arc<Notify>, DropGuard) {
     (wake, shutdown.drop_guard())
 }
 
+/// What every other connection to the database does, since when, and who keeps it waiting.
+async fn activity(fixture: &Fixture) -> Vec<String> {
+    sqlx::query_scalar(
+        "select concat_ws(' | ', pid, pg_blocking_pids(pid), state, wait_event_type, wait_event, now() - xact_start, query)
+         from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
+    )
+    .fetch_all(fixture.store.pool())
+    .await
+    .expect("the activity")
+}
+
 /// Rebuilds and tells how many products were written by it. One that was dropped before is busy until its connection has
 /// been given back.
-async fn rebuild(engine: &Engine) -> i64 {
+async fn rebuild(fixture: &Fixture, engine: &Engine) -> i64 {
     let written = AtomicI64::new(0);
     let deadline = Instant::now() + UNTIL_FREE;
     loop {
         match engine.rebuild(&|done, _| written.store(done, Ordering::SeqCst)).await {
             Err(EngineError::Busy) if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(10)).await,
-            done => break done.expect("an index"),
+            Ok(()) => break,
+            Err(error) => panic!("{error}, while the database did {:#?}", activity(fixture).await),
         }
     }
     written.into_inner()
@@ -76,14 +88,18 @@ async fn a_rebuild_goes_on_where_an_earlier_one_stopped() {
             .await
             .expect("noted");
         assert_eq!(noted.rows_affected(), 1, "{:?}", fixture.store.search_indexes().await);
-        let written = rebuild(&engine).await;
+        let written = rebuild(&fixture, &engine).await;
         assert!((600..=700).contains(&written), "{written} of {PRODUCTS} written again");
         let verified = engine.verify(&|_| {}).await.expect("verified");
         assert_eq!((verified.products, verified.differences), (PRODUCTS as i64, 0));
         assert!(fixture.store.search_indexes().await.expect("indices").iter().all(|index| !index.building));
         // That of Elasticsearch would wait half a minute until the new index can be made small.
         if matches!(engine, Engine::Postgres(_)) {
-            assert_eq!(rebuild(&engine).await, PRODUCTS as i64, "one that is asked for afterwards begins anew");
+            assert_eq!(
+                rebuild(&fixture, &engine).await,
+                PRODUCTS as i64,
+                "one that is asked for afterwards begins anew"
+            );
         }
     }
 }
@@ -93,7 +109,7 @@ async fn a_closed_index_parks_nothing() {
     let fixture = Fixture::new().await;
     let engine = fixture.elasticsearch().await;
     fixture.create(ShopId::GLOBAL, &[("1".to_owned(), named("thing"))]).await;
-    rebuild(&engine).await;
+    rebuild(&fixture, &engine).await;
     let index = fixture.store.search_indexes().await.expect("indices").remove(0).name;
     let url = support::elasticsearch().await;
     let client = Elasticsearch::new(Transport::single_node(&url).expect("a transport"));
@@ -135,7 +151,7 @@ async fn after_a_restore_the_index_is_built_anew_and_finds_nothing_of_what_is_no
     let create = async |id: &str, name: &str| fixture.create(ShopId::GLOBAL, &[(id.to_owned(), named(name))]).await;
     create("1", "tea").await;
     create("2", "tea").await;
-    rebuild(&engine).await;
+    rebuild(&fixture, &engine).await;
     let named_so = |name: &str| crate::fixture::criteria(json!({"productName": name, "languageKey": "en"}));
     let becomes = async |teas: &[&str], coffees: &[&str]| {
         let begin = std::time::Instant::now();
@@ -171,7 +187,7 @@ async fn accounts_are_spread_over_shards_and_found_there() {
     let engine = fixture.elasticsearch_of_shards(4, 2).await;
     let products: Vec<_> = (0..60).map(|i| (format!("p{i:02}"), named("thing"))).collect();
     fixture.create(ShopId::GLOBAL, &products).await;
-    assert_eq!(rebuild(&engine).await, 60);
+    assert_eq!(rebuild(&fixture, &engine).await, 60);
     let things = crate::fixture::criteria(json!({"productName": "thing", "languageKey": "en"}));
     let ids: Vec<String> = products.into_iter().map(|(id, _)| id).collect();
     assert_eq!(fixture.all(&engine, 0, &things, 7).await, ids);

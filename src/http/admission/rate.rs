@@ -45,19 +45,27 @@ impl Rate {
     /// The request that crosses the limit of bytes is the last.
     pub(super) fn take(&self, now: Instant, bytes: u64) -> Result<RateLeft, RateLeft> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        if now.saturating_duration_since(used.began) >= WINDOW {
-            *used = Used { began: now, requests: 0, bytes: 0 };
-        }
+        *used = used.at(now);
         let may = used.requests < self.requests && used.bytes < self.bytes;
         if may {
             used.requests += 1;
             used.bytes = used.bytes.saturating_add(bytes);
         }
+        let standing = self.standing(*used, now);
+        if may { Ok(standing) } else { Err(standing) }
+    }
+
+    /// What is left, with nothing counted.
+    pub(super) fn left(&self, now: Instant) -> RateLeft {
+        let used = *self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        self.standing(used.at(now), now)
+    }
+
+    fn standing(&self, used: Used, now: Instant) -> RateLeft {
         let left = WINDOW.saturating_sub(now.saturating_duration_since(used.began));
         let remaining = if used.bytes < self.bytes { self.requests - used.requests } else { 0 };
         let reset = Duration::from_secs(left.as_secs_f64().ceil().max(1.0) as u64);
-        let standing = RateLeft { limit: self.requests, remaining, reset };
-        if may { Ok(standing) } else { Err(standing) }
+        RateLeft { limit: self.requests, remaining, reset }
     }
 
     /// Counts bytes that were not announced.
@@ -70,6 +78,14 @@ impl Rate {
     pub(super) fn is_over(&self, now: Instant) -> bool {
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         now.saturating_duration_since(used.began) >= WINDOW
+    }
+}
+
+impl Used {
+    /// What is used of the window of this moment.
+    fn at(self, now: Instant) -> Used {
+        let is_over = now.saturating_duration_since(self.began) >= WINDOW;
+        if is_over { Used { began: now, requests: 0, bytes: 0 } } else { self }
     }
 }
 
@@ -94,7 +110,9 @@ mod tests {
         let standing = |remaining, reset| RateLeft { limit: 2, remaining, reset: Duration::from_secs(reset) };
         assert_eq!(rate.take(at(60), 10), Ok(standing(1, 60)));
         assert_eq!(rate.take(at(61), 10), Ok(standing(0, 59)));
+        assert_eq!(rate.left(at(100)), standing(0, 20));
         assert_eq!(rate.take(at(119), 0), Err(standing(0, 1)));
+        assert_eq!([rate.left(at(120)), rate.left(at(120))], [standing(2, 60); 2], "asking counts nothing");
         assert_eq!(rate.take(at(120), 100), Ok(standing(0, 60)), "a new minute, and all of its bytes");
         assert_eq!(rate.take(at(121), 0), Err(standing(0, 59)));
         assert!(!rate.is_over(at(179)) && rate.is_over(at(180)));

@@ -1,10 +1,17 @@
 use axum::body::Body;
 use futures::FutureExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_util::sync::CancellationToken;
 
 use super::*;
+use crate::http::serve::{ServeLimits, serve};
 
 /// How long these tests let anybody wait.
 const SHORT: Duration = Duration::from_millis(20);
+
+/// How long memory may take to come back once a client is gone.
+const UNTIL_GIVEN_BACK: Duration = Duration::from_secs(60);
 
 fn small() -> Arc<Admission> {
     let settings = AdmissionSettings { max_requests: 4, request_memory_mib: 64, ..AdmissionSettings::default() };
@@ -67,6 +74,19 @@ async fn what_is_larger_than_the_share_takes_all_of_it_and_does_not_wait_for_eve
 }
 
 #[tokio::test]
+async fn a_request_waits_no_longer_for_several_things_than_for_one() {
+    let admission = small();
+    let (holder, tab) = (admission.tab(1), admission.tab(1));
+    holder.charge(48 << 20).await.expect("the whole share");
+    assert!(is_refused(tab.charge(1).await));
+    // It has waited for as long as it may; what is there it still gets.
+    assert!(is_refused(tab.charge(1).now_or_never().expect("at once")));
+    tab.enter().now_or_never().expect("at once").expect("a place");
+    drop(holder);
+    tab.charge(1).now_or_never().expect("at once").expect("bytes");
+}
+
+#[tokio::test]
 async fn a_large_answer_is_charged_until_it_is_dropped() {
     let admission = small();
     let large = || Response::new(Body::from(vec![0; 40 << 20]));
@@ -76,6 +96,31 @@ async fn a_large_answer_is_charged_until_it_is_dropped() {
     assert_eq!(admission.tab(1).send(Response::new(Body::from("small"))).await.status(), 200);
     drop(answer);
     assert_eq!(admission.tab(1).send(large()).await.status(), 200);
+}
+
+#[tokio::test]
+async fn a_large_answer_is_charged_while_its_client_does_not_read_it() {
+    let admission = small();
+    let tab = admission.tab(1);
+    let large = move || {
+        let tab = tab.clone();
+        async move { tab.send(Response::new(Body::from(vec![0; 40 << 20]))).await }
+    };
+    let app = axum::Router::new().route("/", axum::routing::get(large));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    tokio::spawn(serve(listener, app, ServeLimits::default(), CancellationToken::new()));
+    let mut client = TcpStream::connect(address).await.expect("a connection");
+    client.write_all(b"GET / HTTP/1.1\r\nhost: test\r\n\r\n").await.expect("sent");
+    let mut status = [0; 12];
+    client.read_exact(&mut status).await.expect("a status");
+    assert_eq!(&status, b"HTTP/1.1 200");
+    assert!(is_refused(admission.tab(1).charge(40 << 20).await), "nobody has read it");
+    drop(client);
+    let began = Instant::now();
+    while is_refused(admission.tab(1).charge(40 << 20).await) {
+        assert!(began.elapsed() < UNTIL_GIVEN_BACK, "it is not given back");
+    }
 }
 
 #[tokio::test]

@@ -136,6 +136,8 @@ pub(super) async fn show(
             state.store.products_found(caller.account, found, &at).await?
         }
     };
+    // A page of few products may weigh more than was asked for them.
+    tab.charge(bytes).await?;
     let path = format!("{}{below}", links::products_path(shop));
     let (own, query) = (state.links.clone(), query.to_owned());
     let answer = move || {

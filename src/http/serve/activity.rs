@@ -83,18 +83,15 @@ impl Activity {
 
     /// Notes since when the peer takes nothing.
     pub(super) fn stall(&self, since: Option<Instant>) {
-        self.state.send_if_modified(|state| {
-            state.stalled = since;
-            false
-        });
+        self.state.send_modify(|state| state.stalled = since);
     }
 
     /// Whether it is the peer's turn, and since when; none while the service is at work.
     pub(super) fn waiting(&self) -> Option<Waiting> {
         let state = *self.state.borrow();
         match (state.under_way, state.stalled) {
-            (0, _) => Some(Waiting::Idle(state.since)),
             (_, Some(since)) => Some(Waiting::Slow(since)),
+            (0, None) => Some(Waiting::Idle(state.since)),
             _ if state.receiving > 0 => Some(Waiting::Slow(state.since)),
             _ => None,
         }
@@ -106,7 +103,8 @@ impl Activity {
         loop {
             let now = *state.borrow_and_update();
             let limit = if now.begun { idle } else { first };
-            if now.under_way > 0 {
+            // The last bytes of an answer may wait for the peer when its request is over.
+            if now.under_way > 0 || now.stalled.is_some() {
                 // The sender lives as long as `self`: this fails never.
                 let _ = state.changed().await;
             } else if tokio::time::timeout(limit, state.changed()).await.is_err() {

@@ -39,7 +39,8 @@ pub struct ConnectionSettings {
     /// Seconds that a connection may lie idle between requests.
     #[arg(long, env = "IDLE_TIMEOUT_S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub idle_timeout_s: u64,
-    /// Bytes a second at which a body must arrive on average, once it took five seconds.
+    /// Bytes a second at which a body must arrive on average, once it took five seconds, and at which a client must take an
+    /// answer, once it has kept it waiting for fifteen.
     #[arg(long, env = "MIN_BODY_RATE", default_value_t = 8 << 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub min_body_rate: u64,
 }
@@ -59,10 +60,10 @@ pub struct ServeLimits {
     pub first_request: Duration,
     /// How long a connection may lie idle between requests.
     pub idle: Duration,
-    /// The least rate of bodies.
+    /// The least rate at which a body arrives.
     pub pace: Pace,
-    /// How long a peer may take none of the bytes that wait for it.
-    pub write_stall: Duration,
+    /// The least rate at which a peer takes what is sent to it.
+    pub answers: Pace,
     /// How long requests under way may still take after a shutdown began.
     pub drain: Duration,
 }
@@ -98,7 +99,7 @@ impl ServeLimits {
             first_request: FIRST_REQUEST,
             idle: Duration::from_secs(settings.idle_timeout_s),
             pace: Pace { grace: BODY_GRACE, bytes_per_second: settings.min_body_rate },
-            write_stall: WRITE_STALL,
+            answers: Pace { grace: WRITE_STALL, bytes_per_second: settings.min_body_rate },
             drain: DRAIN,
         }
     }

@@ -12,10 +12,10 @@ use tokio::time::{Instant, Sleep};
 
 use super::activity::Receiving;
 
-/// The least rate at which a body must arrive.
+/// The least rate at which a body must arrive, or an answer be taken.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
-    /// How long a sender may take before its rate is looked at.
+    /// How long a peer may take before its rate is looked at.
     pub grace: Duration,
     /// Bytes a second from then on, counted from the beginning; at least 1.
     pub bytes_per_second: u64,

@@ -1,4 +1,4 @@
-//! A stream whose writes fail when its peer takes nothing for too long.
+//! A stream whose writes fail when its peer takes nothing for too long, or too little on average.
 
 use std::io;
 use std::pin::Pin;
@@ -9,37 +9,56 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::activity::Activity;
+use super::pace::Pace;
 
 /// Wraps a stream; reading is not touched.
+///
+/// The time for which writes may wait for the peer shrinks while they do, and grows with every byte that is taken: by as much
+/// as the byte would take at the least rate, and up to the grace. So a peer that takes nothing is cut after the grace, and
+/// one that takes a byte now and then, to hold the memory of its answer, a little later.
 pub(super) struct StalledWrites<S> {
     stream: S,
-    limit: Duration,
+    pace: Pace,
     /// Told when the peer takes nothing, and when it takes something again.
     activity: Activity,
-    /// Set while a write waits for the peer.
-    deadline: Option<Pin<Box<Sleep>>>,
+    /// For how long writes may wait.
+    left: Duration,
+    /// Set while a write waits for the peer: since when, and until when it may.
+    waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
 impl<S> StalledWrites<S> {
-    pub(super) fn new(stream: S, limit: Duration, activity: Activity) -> StalledWrites<S> {
-        StalledWrites { stream, limit, activity, deadline: None }
+    pub(super) fn new(stream: S, pace: Pace, activity: Activity) -> StalledWrites<S> {
+        StalledWrites { stream, pace, activity, left: pace.grace, waiting: None }
     }
 
-    /// Passes on the outcome of a write, or fails when none has come through within the limit.
-    fn judge<T>(&mut self, outcome: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if outcome.is_ready() {
-            if self.deadline.take().is_some() {
+    /// Passes on the outcome of a write, or fails when none has come through in time.
+    fn judge<T>(
+        &mut self,
+        outcome: Poll<io::Result<T>>,
+        taken: impl FnOnce(&T) -> usize,
+        context: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        if let Poll::Ready(outcome) = outcome {
+            if let Some((since, _)) = self.waiting.take() {
+                self.left = self.left.saturating_sub(since.elapsed());
                 self.activity.stall(None);
             }
-            return outcome;
+            let bytes = outcome.as_ref().map_or(0, taken);
+            let earned = Duration::from_secs_f64(bytes as f64 / self.pace.bytes_per_second.max(1) as f64);
+            self.left = (self.left + earned).min(self.pace.grace);
+            return Poll::Ready(outcome);
         }
-        if self.deadline.is_none() {
+        if self.waiting.is_none() {
             self.activity.stall(Some(std::time::Instant::now()));
         }
-        let limit = self.limit;
-        let deadline = self.deadline.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + limit)));
+        let left = self.left;
+        let (_, deadline) = self.waiting.get_or_insert_with(|| {
+            let now = Instant::now();
+            (now, Box::pin(tokio::time::sleep_until(now + left)))
+        });
         ready!(deadline.as_mut().poll(context));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer takes nothing")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the peer takes too little")))
     }
 }
 
@@ -56,7 +75,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for StalledWrites<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for StalledWrites<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.judge(outcome, context)
+        self.judge(outcome, |taken| *taken, context)
     }
 
     fn poll_write_vectored(
@@ -65,7 +84,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StalledWrites<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.judge(outcome, context)
+        self.judge(outcome, |taken| *taken, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -74,11 +93,11 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for StalledWrites<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_flush(context);
-        self.judge(outcome, context)
+        self.judge(outcome, |()| 0, context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.judge(outcome, context)
+        self.judge(outcome, |()| 0, context)
     }
 }

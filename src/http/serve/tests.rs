@@ -25,7 +25,7 @@ fn out_of_reach() -> ServeLimits {
         first_request: never,
         idle: never,
         pace,
-        write_stall: never,
+        answers: pace,
         drain: never,
     }
 }
@@ -268,13 +268,40 @@ async fn a_body_that_arrives_too_slowly_ends_with_an_error_that_says_so() {
 }
 
 #[tokio::test]
-async fn a_peer_that_reads_nothing_is_cut() {
-    let (here, _there) = tokio::io::duplex(16);
-    let mut stream = StalledWrites::new(here, SHORT, Activity::new());
-    let began = std::time::Instant::now();
-    let error = stream.write_all(&[0; 64]).await.expect_err("nobody reads");
-    assert_eq!(error.kind(), io::ErrorKind::TimedOut);
-    assert!(began.elapsed() >= SHORT);
+async fn a_peer_that_takes_nothing_or_too_little_is_cut() {
+    let pace = Pace { grace: SHORT * 5, bytes_per_second: 1 << 30 };
+    // A byte comes long before the grace is over, and is as good as none.
+    for taken in [0, 1] {
+        let (here, mut there) = tokio::io::duplex(16);
+        let mut stream = StalledWrites::new(here, pace, Activity::new());
+        let began = std::time::Instant::now();
+        let taking = async {
+            let mut bytes = vec![0; taken];
+            loop {
+                tokio::time::sleep(SHORT).await;
+                there.read_exact(&mut bytes).await.expect("bytes");
+            }
+        };
+        let bytes = [0; 4096];
+        let error = tokio::select! {
+            sent = stream.write_all(&bytes) => sent.expect_err("too little is taken"),
+            () = taking => unreachable!("it goes on"),
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(began.elapsed() >= pace.grace, "{:?}", began.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn a_peer_that_takes_what_comes_is_not_cut_however_long_the_answer() {
+    // Each byte earns as much time as a wait for it may take.
+    let pace = Pace { grace: Duration::from_secs(3_600), bytes_per_second: 1 };
+    let (here, mut there) = tokio::io::duplex(16);
+    let mut stream = StalledWrites::new(here, pace, Activity::new());
+    let taking = tokio::spawn(async move { tokio::io::copy(&mut there, &mut tokio::io::sink()).await });
+    stream.write_all(&[0; 4096]).await.expect("all is taken");
+    drop(stream);
+    assert_eq!(taking.await.expect("no panic").expect("bytes"), 4096);
 }
 
 #[tokio::test]

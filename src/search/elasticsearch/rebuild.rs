@@ -11,7 +11,7 @@ use crate::search::elasticsearch::{Elasticsearch, mapping, write};
 use crate::search::standing::{Standing, standing};
 use crate::search::versions::is_left_to_later;
 use crate::search::{EngineError, Progress};
-use crate::store::search::{Change, IndexRecord, Outcome, StoredProduct};
+use crate::store::search::{Change, IndexRecord, Outcome, StoredProduct, changes_of};
 
 /// How long the work that ends a rebuild may take: making everything visible.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(300);
@@ -250,11 +250,15 @@ impl Elasticsearch {
         let Some(last) = read.last else { return Ok(None) };
         let index = index.to_owned();
         let part = tokio::task::spawn_blocking(move || {
-            let changes: Vec<Change> = read.products.into_iter().map(StoredProduct::change).collect();
+            let (changes, refused) = changes_of(read.products, StoredProduct::change);
             let bulks = write::encode(&changes, &index, 0);
-            Part { changes, bulks }
+            (Part { changes, bulks }, refused)
         });
-        Ok(Some((last, part.await?)))
+        let (part, refused) = part.await?;
+        for (change, reason) in &refused {
+            self.store.park_search_change(change, reason).await?;
+        }
+        Ok(Some((last, part)))
     }
 
     async fn write_all(&self, index: &str, part: Part) -> Result<(), EngineError> {

@@ -11,7 +11,7 @@ use crate::search::standing::{Standing, standing};
 use crate::search::versions::is_left_to_later;
 use crate::search::{EngineError, Progress, SearchError};
 use crate::store::Store;
-use crate::store::search::{Change, IndexRecord, Outcome, StoredProduct};
+use crate::store::search::{Change, IndexRecord, Outcome, StoredProduct, changes_of};
 
 /// The family and the name of the projection in the database.
 const FAMILY: &str = "postgresql";
@@ -118,9 +118,11 @@ impl Postgres {
             let part = self.store.products_after_key(after, REBUILD_PRODUCTS).await?;
             let Some(last) = part.last else { break };
             after = last;
-            let changes: Vec<Change> =
-                tokio::task::spawn_blocking(move || part.products.into_iter().map(StoredProduct::change).collect())
-                    .await?;
+            let (changes, refused) =
+                tokio::task::spawn_blocking(move || changes_of(part.products, StoredProduct::change)).await?;
+            for (change, reason) in &refused {
+                self.store.park_search_change(change, reason).await?;
+            }
             self.project(&changes, true).await?;
             self.store.set_built_to(&checkpoint.name, after).await?;
             done += changes.len() as i64;

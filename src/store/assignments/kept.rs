@@ -9,7 +9,7 @@ use chrono::{DateTime, Days, NaiveTime, Utc};
 use sqlx::{Postgres, QueryBuilder};
 
 use crate::domain::Taxonomy;
-use crate::store::assignments::sureness::{HUNDREDTHS, hundredth, hundredths, span};
+use crate::store::assignments::sureness::{HUNDREDTHS, hundredth, hundredths, push_hundredths, span};
 use crate::store::assignments::{AssignmentFilter, CountBy};
 use crate::store::journal::stored_taxonomy;
 
@@ -276,14 +276,13 @@ fn push_part(query: &mut QueryBuilder<Postgres>, whose: (i64, Taxonomy), by: &[C
             query.push(" where ");
             filter.push(query, whose.0, whose.1);
             filter.push_statuses(query);
-            if by.contains(&CountBy::Label) {
+            if by.contains(&CountBy::Label) || !within.labels.is_empty() {
                 query.push(" and labels <> '{}'");
             }
             if filter.confidence_from.is_some() || filter.confidence_to.is_some() {
                 // The index of hundredths tells class and day of what lies in a range, without a look at the table.
                 let (first, last) = hundredths(filter.confidence_from, filter.confidence_to).into_inner();
-                query.push(" and confidence is not null and confidence_hundredth(confidence) >= ").push_bind(first);
-                query.push(" and confidence_hundredth(confidence) <= ").push_bind(last);
+                push_hundredths(query, first..last + 1);
             }
             if let Some((from, below)) = within.sure {
                 query.push(" and confidence is not null");
@@ -295,7 +294,7 @@ fn push_part(query: &mut QueryBuilder<Postgres>, whose: (i64, Taxonomy), by: &[C
                 }
             }
             if !within.labels.is_empty() {
-                query.push(" and labels <> '{}' and labels && ").push_bind(within.labels.clone());
+                query.push(" and labels && ").push_bind(within.labels.clone());
             }
             query.push(" group by 1, 2");
         }

@@ -5,6 +5,8 @@
 
 use std::ops::{Range, RangeInclusive};
 
+use sqlx::{Postgres, QueryBuilder};
+
 /// Bands of confidence that are kept by themselves.
 pub(super) const HUNDREDTHS: i16 = 100;
 /// Share of a hundredth below which a range covers little of it. Of 80,000 assignments in one, a walk to the first page of
@@ -37,6 +39,12 @@ pub(super) fn hundredths(from: Option<f64>, to: Option<f64>) -> RangeInclusive<i
     let of = |confidence: f32| (((f64::from(confidence) + HALF_A_DECIMAL) * 100.0).floor() as i16).min(HUNDREDTHS - 1);
     let (from, below) = span(from, to);
     from.map_or(0, of)..=below.map_or(HUNDREDTHS - 1, |below| of(below.next_down()))
+}
+
+/// Appends the condition that a confidence lies in one of these hundredths, as an index has them.
+pub(super) fn push_hundredths(query: &mut QueryBuilder<Postgres>, hundredths: Range<i16>) {
+    query.push(" and confidence is not null and confidence_hundredth(confidence) >= ").push_bind(hundredths.start);
+    query.push(" and confidence_hundredth(confidence) < ").push_bind(hundredths.end);
 }
 
 /// The hundredths of a range in which it covers more than a little, and its ends, from where to below where, of which each

@@ -1,12 +1,14 @@
 //! Products that share words with another.
 
-use sqlx::Row;
+use sqlx::{AssertSqlSafe, Row};
 use sqlx_macros::FromRow;
 use uuid::Uuid;
 
 use crate::domain::Taxonomy;
-use crate::store::details::{StoredDetails, readable};
+use crate::store::details::{StoredDetails, read_all, readable};
 use crate::store::journal::stored_taxonomy;
+use crate::store::memory::READ_BYTES;
+use crate::store::products::SIZE;
 use crate::store::{Store, StoreError, Tx};
 
 /// Products that are looked at at once for one decision.
@@ -70,7 +72,8 @@ pub(in crate::store) async fn keep_words(tx: &mut Tx, products: &[(i64, i64, &[i
 }
 
 impl Store {
-    /// Products of an account that share words, by their keys and behind `after`, and behind which key there may be more.
+    /// Products of an account that share words, by their keys and behind `after`, and behind which key there may be more: no
+    /// more than [`READ_BYTES`] of them are read at one time.
     ///
     /// # Errors
     /// When the database fails.
@@ -81,7 +84,7 @@ impl Store {
         words: &[i32],
         after: i64,
     ) -> Result<(Vec<AlikeProduct>, Option<i64>), StoreError> {
-        let rows = sqlx::query(
+        let rows = sqlx::query(AssertSqlSafe(format!(
             "with found as materialized (
                  select product_key, words from product_words
                  where words && $3 and account_id = $1 and product_key > $4
@@ -90,26 +93,32 @@ impl Store {
                  where 3 * (select count(*) from unnest(words) as word where word = any($3))
                        >= least(cardinality(words), cardinality($3))
                  order by product_key limit $5
+             ), sized as materialized (
+                 select product_key, count(*) over () as found, coalesce(sum({SIZE}) over (
+                     order by product_key rows between unbounded preceding and 1 preceding), 0) as before
+                 from near join products using (product_key) where account_id = $1
              )
-             select product_key, a.product_id, a.shop_id, assignment_uuid, status, strategy, product_class, details,
+             select product_key, a.product_id, a.shop_id, assignment_uuid, status, strategy, product_class, details, found,
                     exists (select from memory_decisions known where known.account_id = $1
                             and known.assignment_uuid = a.assignment_uuid and known.verdict <> 0) as is_decided
-             from near join products p using (product_key) join assignments a using (product_key)
-             where p.account_id = $1 and a.taxonomy = $2 order by product_key",
-        )
+             from sized join products p using (product_key) join assignments a using (product_key)
+             where p.account_id = $1 and a.taxonomy = $2 and before < $6 order by product_key"
+        )))
         .bind(account)
         .bind(stored_taxonomy(taxonomy))
         .bind(words)
         .bind(after)
         .bind(MAX_PRODUCTS_AT_ONCE)
+        .bind(READ_BYTES as i64)
         .fetch_all(self.pool())
         .await?;
-        let full = rows.len() as i64 == MAX_PRODUCTS_AT_ONCE;
+        let found: i64 = rows.first().map_or(Ok(0), |row| row.try_get("found"))?;
+        let full = found == MAX_PRODUCTS_AT_ONCE || rows.len() as i64 != found;
         let last = rows.last().filter(|_| full).map(|row| row.try_get("product_key")).transpose()?;
         Ok((readable(&rows), last))
     }
 
-    /// Products of an account that share most words, at most [`MAX_PRODUCTS_RANKED`].
+    /// Products of an account that share most words, at most [`MAX_PRODUCTS_RANKED`] and no more than [`READ_BYTES`].
     ///
     /// # Errors
     /// When the database fails.
@@ -119,24 +128,28 @@ impl Store {
         taxonomy: Taxonomy,
         words: &[i32],
     ) -> Result<Vec<AlikeProduct>, StoreError> {
-        let rows = sqlx::query(
+        let rows = sqlx::query(AssertSqlSafe(format!(
             "with near as materialized (
-                 select product_key from product_words where words && $3 and account_id = $1
-                 order by (select count(*) from unnest(words) as word where word = any($3)) desc, product_key
-                 limit $4
+                 select product_key, (select count(*) from unnest(words) as word where word = any($3)) as shared
+                 from product_words where words && $3 and account_id = $1 order by shared desc, product_key limit $4
+             ), sized as materialized (
+                 select product_key, shared, coalesce(sum({SIZE}) over (
+                     order by shared desc, product_key rows between unbounded preceding and 1 preceding), 0) as before
+                 from near join products using (product_key) where account_id = $1
              )
              select product_key, a.product_id, a.shop_id, assignment_uuid, status, strategy, product_class, details,
                     exists (select from memory_decisions known where known.account_id = $1
                             and known.assignment_uuid = a.assignment_uuid and known.verdict <> 0) as is_decided
-             from near join products p using (product_key) join assignments a using (product_key)
-             where p.account_id = $1 and a.taxonomy = $2",
-        )
+             from sized join products p using (product_key) join assignments a using (product_key)
+             where p.account_id = $1 and a.taxonomy = $2 and before < $5 order by shared desc, product_key"
+        )))
         .bind(account)
         .bind(stored_taxonomy(taxonomy))
         .bind(words)
         .bind(MAX_PRODUCTS_RANKED)
+        .bind(READ_BYTES as i64)
         .fetch_all(self.pool())
         .await?;
-        Ok(readable(&rows))
+        read_all(rows).await
     }
 }

@@ -80,39 +80,51 @@ impl Store {
     ) -> Result<Option<usize>, StoreError> {
         with_retries(|| async {
             let mut tx = self.begin().await?;
-            let held: Option<i64> = sqlx::query_scalar(
-                "select worked_to from memory_lessons where account_id = $1 and lesson_id = $2 for update skip locked",
-            )
-            .bind(lesson.account)
-            .bind(lesson.lesson_id)
-            .fetch_optional(&mut *tx)
-            .await?;
-            if held != Some(lesson.worked_to) {
-                return Ok(None);
+            match teach_in(&mut tx, lesson, products, worked_to).await {
+                Ok(Some(queued)) => {
+                    tx.commit().await?;
+                    Ok(Some(queued))
+                }
+                // Its locks are gone when this returns: whoever gives the lesson up next would take it for another's.
+                other => {
+                    tx.rollback().await?;
+                    other
+                }
             }
-            let queued = requeue(&mut tx, lesson, products).await?;
-            match worked_to {
-                Some(key) => {
-                    sqlx::query("update memory_lessons set worked_to = $3 where account_id = $1 and lesson_id = $2")
-                        .bind(lesson.account)
-                        .bind(lesson.lesson_id)
-                        .bind(key)
-                        .execute(&mut *tx)
-                        .await?
-                }
-                None => {
-                    sqlx::query("delete from memory_lessons where account_id = $1 and lesson_id = $2")
-                        .bind(lesson.account)
-                        .bind(lesson.lesson_id)
-                        .execute(&mut *tx)
-                        .await?
-                }
-            };
-            tx.commit().await?;
-            Ok(Some(queued))
         })
         .await
     }
+}
+
+/// Does in a transaction what [`Store::teach`] does; none when the lesson is in other hands.
+async fn teach_in(
+    tx: &mut Tx,
+    lesson: &MemoryLesson,
+    products: &[i64],
+    worked_to: Option<i64>,
+) -> Result<Option<usize>, StoreError> {
+    let held: Option<i64> = sqlx::query_scalar(
+        "select worked_to from memory_lessons where account_id = $1 and lesson_id = $2 for update skip locked",
+    )
+    .bind(lesson.account)
+    .bind(lesson.lesson_id)
+    .fetch_optional(&mut **tx)
+    .await?;
+    if held != Some(lesson.worked_to) {
+        return Ok(None);
+    }
+    let queued = requeue(tx, lesson, products).await?;
+    let change = match worked_to {
+        Some(key) => sqlx::query("update memory_lessons set worked_to = $3 where account_id = $1 and lesson_id = $2")
+            .bind(lesson.account)
+            .bind(lesson.lesson_id)
+            .bind(key),
+        None => sqlx::query("delete from memory_lessons where account_id = $1 and lesson_id = $2")
+            .bind(lesson.account)
+            .bind(lesson.lesson_id),
+    };
+    change.execute(&mut **tx).await?;
+    Ok(Some(queued))
 }
 
 async fn requeue(tx: &mut Tx, lesson: &MemoryLesson, products: &[i64]) -> Result<usize, StoreError> {

@@ -22,6 +22,8 @@ pub use transfer::MemoryEntry;
 
 /// Decisions that are read at once.
 pub const PAGE_DECISIONS: i64 = 500;
+/// Bytes of decisions or of products that are read at once, but for one that alone has more.
+pub const READ_BYTES: usize = 8 << 20;
 /// The greatest id that a transaction may have.
 const LAST_TRANSACTION: &str = "18446744073709551615";
 
@@ -89,7 +91,8 @@ impl Store {
         Ok(sqlx::query_scalar("select pg_current_snapshot()::text").fetch_one(self.pool()).await?)
     }
 
-    /// Decisions that changed between two snapshots, in pages; all of them where nothing was seen before.
+    /// Decisions that changed between two snapshots, in pages of no more than [`READ_BYTES`]; all of them where nothing was seen
+    /// before.
     ///
     /// # Errors
     /// When the database fails.
@@ -106,21 +109,27 @@ impl Store {
         };
         let (from, assignment) = after.unwrap_or_else(|| (from.to_owned(), Uuid::nil()));
         let rows = sqlx::query(
-            "select account_id, assignment_uuid, taxonomy, verdict, product_class, texts, changed_in::text as transaction
-             from memory_decisions
-             where (changed_in, assignment_uuid) > ($1::text::xid8, $2) and changed_in < $3::text::xid8
-               and ($4::text is null or not pg_visible_in_snapshot(changed_in, $4::text::pg_snapshot))
-             order by changed_in, assignment_uuid limit $5",
+            "select *, changed_in::text as transaction
+             from (select *, count(*) over () as found, coalesce(sum(octet_length(texts::text)) over (
+                       order by changed_in, assignment_uuid rows between unbounded preceding and 1 preceding), 0) as before
+                   from (select account_id, assignment_uuid, taxonomy, verdict, product_class, texts, changed_in
+                         from memory_decisions
+                         where (changed_in, assignment_uuid) > ($1::text::xid8, $2) and changed_in < $3::text::xid8
+                           and ($4::text is null or not pg_visible_in_snapshot(changed_in, $4::text::pg_snapshot))
+                         order by changed_in, assignment_uuid limit $5) as page) as page
+             where before < $6 order by changed_in, assignment_uuid",
         )
         .bind(from)
         .bind(assignment)
         .bind(until)
         .bind(seen)
         .bind(PAGE_DECISIONS)
+        .bind(READ_BYTES as i64)
         .fetch_all(self.pool())
         .await?;
+        let found: i64 = rows.first().map_or(Ok(0), |row| row.try_get("found"))?;
         let next = match rows.last() {
-            Some(last) if rows.len() as i64 == PAGE_DECISIONS => {
+            Some(last) if found == PAGE_DECISIONS || rows.len() as i64 != found => {
                 Some((last.try_get("transaction")?, last.try_get("assignment_uuid")?))
             }
             _ => None,

@@ -10,12 +10,13 @@ use crate::domain::validation::Declarations;
 use crate::domain::{Fault, Product, ShopId};
 use crate::store::accounts::Caller;
 use crate::store::journal;
-use crate::store::products::change::{Change, change_products};
+use crate::store::products::change::{Change, Replacement, change_products, replace_products};
 use crate::store::products::create::{Creation, ENTRIES_OF_CREATION};
+use crate::store::products::locked::{Current, Stored, details_of, lock_products, parts, unreadable};
 use crate::store::products::unknown_product;
 use crate::store::products::write::{
-    Asked, Columns, Current, NewProduct, PRODUCT_BYTES, announce, check_version, has_attributes, lock_products,
-    product_entry, product_faults, relied_on,
+    Asked, Columns, NewProduct, PRODUCT_BYTES, announce, check_version, has_attributes, product_entry, product_faults,
+    relied_on,
 };
 use crate::store::{Store, StoreError, attributes, pictures, quota, with_retries};
 
@@ -155,19 +156,16 @@ impl Store {
             let fresh = fates.iter().filter(|fate| **fate == Fate::Created).count();
             quota::require_room(&mut tx, caller, fresh).await?;
             creation.insert(&mut *tx, |new| made.get(new.product_id.as_str()) == Some(&&Fate::Created), 0).await?;
-            let changes: Vec<Change<'_>> = products
+            let replacements: Vec<Replacement<'_, '_>> = products
                 .iter()
                 .zip(&columns)
                 .zip(&fates)
                 .filter(|(_, fate)| matches!(fate, Fate::Changed(_)))
-                .filter_map(|((new, columns), _)| Some((new, columns, *existing.get(new.product_id.as_str())?)))
-                .map(|(new, columns, current)| {
-                    let asked = asked.applications.clone();
-                    Change { current, product: &new.product, columns, asked }
-                })
+                .filter_map(|((new, columns), _)| Some((*existing.get(new.product_id.as_str())?, new, columns)))
                 .collect();
             let mut entries = Vec::new();
-            let requeued = change_products(&mut tx, caller, shop, &changes, &mut entries).await?;
+            let asked = &asked.applications;
+            let requeued = replace_products(&mut tx, caller, shop, &replacements, asked, &mut entries).await?;
             quota::charge(&mut tx, caller, fresh + requeued).await?;
             journal::record_after(&mut tx, caller.account, fresh * ENTRIES_OF_CREATION, &entries).await?;
             tx.commit().await?;
@@ -196,42 +194,67 @@ impl Store {
             let existing = lock_products(&mut tx, caller.account, shop, &ids).await?;
             let existing: HashMap<&str, &Current> =
                 existing.iter().map(|current| (current.product_id.as_str(), current)).collect();
-            let mut declarations = None;
-            let (mut fates, mut patched) = (Vec::new(), Vec::new());
-            for update in updates {
+            let mut fates: Vec<Option<Fate>> = Vec::with_capacity(updates.len());
+            let mut named = Vec::with_capacity(updates.len());
+            for (at, update) in updates.iter().enumerate() {
                 let current = existing.get(update.product_id.as_str()).copied();
-                match patch(current, update, apply) {
-                    Ok(made) => {
-                        if has_attributes(&made.product) && declarations.is_none() {
-                            declarations = Some(attributes::declarations(&mut tx, caller.account).await?);
-                        }
-                        let none = Declarations::default();
-                        let declared = declarations.as_ref().unwrap_or(&none);
-                        let faults = product_faults(&update.product_id, &made.product, &made.columns, shop, declared);
-                        if faults.is_empty() {
-                            fates.push(Fate::Changed(made.current.version + 1));
-                            patched.push(made);
-                        } else {
-                            fates.push(Fate::Broken(faults));
-                        }
+                fates.push(match found(current, &update.product_id, update.current_version) {
+                    Ok(current) => {
+                        named.push((at, update, current));
+                        None
                     }
-                    Err(error) => fates.push(Fate::of(error)?),
+                    Err(error) => Some(Fate::of(error)?),
+                });
+            }
+            let (mut entries, mut checks, mut declarations) = (Vec::new(), 0, None);
+            for (bytes, part) in parts(&named, |(.., current)| current.size) {
+                let stored = details_of(&mut tx, part.iter().map(|(.., current)| *current)).await?;
+                let made = part.iter().map(|&(at, update, current)| match stored.get(&current.product_key) {
+                    Some(details) => (at, patch(details, current, update, apply)),
+                    None => (at, Err(StoreError::not_found(unknown_product(&update.product_id)))),
+                });
+                let made: Vec<_> = computing::in_place(bytes, || made.collect());
+                let mut patched = Vec::with_capacity(part.len());
+                for (at, made) in made {
+                    let made = match made {
+                        Ok(made) => made,
+                        Err(error) => {
+                            fates[at] = Some(Fate::of(error)?);
+                            continue;
+                        }
+                    };
+                    if has_attributes(&made.product) && declarations.is_none() {
+                        declarations = Some(attributes::declarations(&mut tx, caller.account).await?);
+                    }
+                    let (id, none) = (&made.current.product_id, Declarations::default());
+                    let declared = declarations.as_ref().unwrap_or(&none);
+                    let faults = product_faults(id, &made.product, &made.columns, shop, declared);
+                    if faults.is_empty() {
+                        fates[at] = Some(Fate::Changed(made.current.version + 1));
+                        patched.push(made);
+                    } else {
+                        fates[at] = Some(Fate::Broken(faults));
+                    }
+                }
+                // Of what is done as a whole or not at all, the rest is judged only where something cannot be done.
+                if skip || fates.iter().flatten().all(|fate| matches!(fate, Fate::Changed(_))) {
+                    let changes: Vec<Change<'_, '_>> = patched
+                        .iter()
+                        .map(|made| Change {
+                            current: made.current,
+                            before: stored.get(&made.current.product_key).and_then(|stored| stored.as_ref().ok()),
+                            product: &made.product,
+                            columns: &made.columns,
+                            asked: made.asked.clone(),
+                        })
+                        .collect();
+                    checks += change_products(&mut tx, caller, shop, &changes, &mut entries).await?;
                 }
             }
+            let fates: Vec<Fate> = fates.into_iter().flatten().collect();
             if let Some(error) = first_failure(&fates).filter(|_| !skip) {
                 return Err(error);
             }
-            let changes: Vec<Change<'_>> = patched
-                .iter()
-                .map(|made| Change {
-                    current: made.current,
-                    product: &made.product,
-                    columns: &made.columns,
-                    asked: made.asked.clone(),
-                })
-                .collect();
-            let mut entries = Vec::new();
-            let checks = change_products(&mut tx, caller, shop, &changes, &mut entries).await?;
             quota::charge(&mut tx, caller, checks).await?;
             journal::record(&mut tx, caller.account, &entries).await?;
             tx.commit().await?;
@@ -306,16 +329,16 @@ fn found<'a>(current: Option<&'a Current>, product_id: &str, sent: i64) -> Resul
 
 /// What a patch makes of a product.
 fn patch<'a>(
-    current: Option<&'a Current>,
+    details: &Stored,
+    current: &'a Current,
     update: &Update,
     apply: impl Fn(&Product, &Value) -> Result<Product, Vec<Fault>>,
 ) -> Result<Patched<'a>, StoreError> {
-    let current = found(current, &update.product_id, update.current_version)?;
-    let details = current.details.clone().map_err(|error| sqlx::Error::Decode(error.into()))?;
-    let before = Product { shop_ids: current.shop_ids.clone(), product_details: details };
     let on_product = |faults: Vec<Fault>| {
         StoreError::Unprocessable(faults.into_iter().map(|fault| fault.on(&update.product_id)).collect())
     };
+    let details = details.clone().map_err(|error| on_product(vec![unreadable(&update.product_id, &error)]))?;
+    let before = Product { shop_ids: current.shop_ids.clone(), product_details: details };
     let product = apply(&before, &update.patch).map_err(on_product)?;
     let asked: Vec<Application> = current.applications.iter().filter_map(|name| Application::from_name(name)).collect();
     let columns = Columns::of(&product, &asked)?;

@@ -4,17 +4,20 @@ use std::collections::HashMap;
 
 use crate::domain::applications::Application;
 use crate::domain::assignment::Status;
-use crate::domain::{Product, ShopId};
+use crate::domain::{Details, Product, ShopId};
 use crate::store::accounts::Caller;
 use crate::store::journal::{Entry, taxonomy_from_stored};
-use crate::store::products::write::{Columns, Current, announce, product_entry};
+use crate::store::products::locked::{Current, details_of, parts};
+use crate::store::products::write::{Columns, NewProduct, announce, product_entry};
 use crate::store::{StoreError, Tx, auto_queue};
 
 /// A checked change of a product row.
-pub(super) struct Change<'a> {
+pub(super) struct Change<'a, 'p> {
     pub current: &'a Current,
-    pub product: &'a Product,
-    pub columns: &'a Columns,
+    /// Its details before; none where they cannot be read.
+    pub before: Option<&'p Details>,
+    pub product: &'p Product,
+    pub columns: &'p Columns,
     pub asked: Vec<Application>,
 }
 
@@ -23,7 +26,7 @@ pub(super) async fn change_products<'a>(
     tx: &mut Tx,
     caller: &'a Caller,
     shop: ShopId,
-    changes: &[Change<'a>],
+    changes: &[Change<'a, '_>],
     entries: &mut Vec<Entry<'a>>,
 ) -> Result<usize, StoreError> {
     if changes.is_empty() {
@@ -63,19 +66,14 @@ pub(super) async fn change_products<'a>(
     let weighed: Vec<(i64, f32)> = changes
         .iter()
         .map(|change| (change, change.product.product_details.review_weight()))
-        .filter(|(change, weight)| {
-            !change.current.details.as_ref().is_ok_and(|before| before.review_weight() == *weight)
-        })
+        .filter(|(change, weight)| !change.before.is_some_and(|before| before.review_weight() == *weight))
         .map(|(change, weight)| (change.current.product_key, weight))
         .collect();
     auto_queue::weigh(tx, &weighed).await?;
 
     let affected: HashMap<i64, &str> = changes
         .iter()
-        .filter(|change| {
-            let before = change.current.details.as_ref();
-            !before.is_ok_and(|before| before.same_evidence(&change.product.product_details))
-        })
+        .filter(|change| !change.before.is_some_and(|before| before.same_evidence(&change.product.product_details)))
         .map(|change| (change.current.product_key, change.current.product_id.as_str()))
         .collect();
     let mut affected_keys: Vec<i64> = affected.keys().copied().collect();
@@ -101,4 +99,29 @@ pub(super) async fn change_products<'a>(
     }
     auto_queue::push(tx, caller.account, &queued).await?;
     Ok(queued.len())
+}
+
+/// A product that is there, and what is to stand in its place.
+pub(super) type Replacement<'a, 'p> = (&'a Current, &'p NewProduct, &'p Columns);
+
+/// Writes products in the place of those that are there, part by part, and answers how many were queued again.
+pub(super) async fn replace_products<'a>(
+    tx: &mut Tx,
+    caller: &'a Caller,
+    shop: ShopId,
+    replacements: &[Replacement<'a, '_>],
+    asked: &[Application],
+    entries: &mut Vec<Entry<'a>>,
+) -> Result<usize, StoreError> {
+    let mut queued = 0;
+    for (_, part) in parts(replacements, |(current, ..)| current.size) {
+        let stored = details_of(tx, part.iter().map(|(current, ..)| *current)).await?;
+        let change = part.iter().map(|&(current, new, columns)| {
+            let before = stored.get(&current.product_key).and_then(|stored| stored.as_ref().ok());
+            Change { current, before, product: &new.product, columns, asked: asked.to_vec() }
+        });
+        let changes: Vec<Change<'_, '_>> = change.collect();
+        queued += change_products(tx, caller, shop, &changes, entries).await?;
+    }
+    Ok(queued)
 }

@@ -12,10 +12,9 @@ use crate::domain::validation::Declarations;
 use crate::domain::{Fault, ShopId};
 use crate::store::accounts::Caller;
 use crate::store::journal::{self, new_uuid};
-use crate::store::products::change::{Change, change_products};
-use crate::store::products::write::{
-    Asked, Columns, Current, NewProduct, PRODUCT_BYTES, lock_products, product_faults, relied_on,
-};
+use crate::store::products::change::{Replacement, replace_products};
+use crate::store::products::locked::{Current, lock_products};
+use crate::store::products::write::{Asked, Columns, NewProduct, PRODUCT_BYTES, product_faults, relied_on};
 use crate::store::{Store, StoreError, attributes, quota, tx, with_retries};
 
 /// Entries that the creation of a product makes in the journal: its own and one for each assignment.
@@ -152,14 +151,13 @@ impl Store {
         let fresh = products.iter().filter(|new| is_new(new)).count();
         quota::require_room(&mut tx, caller, fresh).await?;
         creation.insert(&mut *tx, is_new, 0).await?;
-        let changes: Vec<Change<'_>> = products
+        let replacements: Vec<Replacement<'_, '_>> = products
             .iter()
             .zip(columns)
-            .filter_map(|(new, columns)| Some((new, columns, *existing.get(new.product_id.as_str())?)))
-            .map(|(new, columns, current)| Change { current, product: &new.product, columns, asked: asked.to_vec() })
+            .filter_map(|(new, columns)| Some((*existing.get(new.product_id.as_str())?, new, columns)))
             .collect();
         let mut entries = Vec::new();
-        let requeued = change_products(&mut tx, caller, shop, &changes, &mut entries).await?;
+        let requeued = replace_products(&mut tx, caller, shop, &replacements, asked, &mut entries).await?;
         quota::charge(&mut tx, caller, fresh + requeued).await?;
         journal::record_after(&mut tx, caller.account, fresh * ENTRIES_OF_CREATION, &entries).await?;
         Ok(tx.commit().await?)

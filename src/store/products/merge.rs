@@ -4,13 +4,15 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
+use crate::computing;
 use crate::domain::applications::Application;
 use crate::domain::validation::Declarations;
 use crate::domain::{Fault, Product, ShopId, merge_patch};
 use crate::store::accounts::Caller;
 use crate::store::products::change::{Change, change_products};
 use crate::store::products::create::{Creation, ENTRIES_OF_CREATION};
-use crate::store::products::write::{Columns, Current, NewProduct, has_attributes, lock_products, product_faults};
+use crate::store::products::locked::{Current, StoredByKey, details_of, lock_products, parts, unreadable};
+use crate::store::products::write::{Columns, NewProduct, PRODUCT_BYTES, has_attributes, product_faults};
 use crate::store::{Store, StoreError, Tx, attributes, journal, quota, with_retries};
 
 /// What became of a product.
@@ -29,11 +31,8 @@ pub enum Merged {
 /// A product by its id, and the patch of its document.
 pub type Patched<'a> = (&'a str, &'a Value);
 
-/// A product that is to be written, or why not.
-enum Outcome {
-    Write(Box<NewProduct>, Columns),
-    Done(Merged),
-}
+/// A product that a file names: its id, the patch, and its row where it is there.
+type Named<'a> = (&'a str, &'a Value, Option<&'a Current>);
 
 impl Store {
     /// Merges patches into products of one shop, in one transaction; those that break a rule are left out of it. What a
@@ -68,51 +67,59 @@ impl Store {
         let existing = lock_products(&mut tx, caller.account, shop, &ids).await?;
         let existing: HashMap<&str, &Current> =
             existing.iter().map(|current| (current.product_id.as_str(), current)).collect();
+        let named: Vec<Named<'_>> =
+            patched.iter().map(|(id, patch)| (*id, *patch, existing.get(id).copied())).collect();
         // Most files know no attributes, and an account may have declared a thousand.
         let mut declarations = None;
-        let mut outcomes = Vec::with_capacity(patched.len());
-        for (id, patch) in patched {
-            let current = existing.get(id).copied();
-            outcomes.push(match merged_product(current, id, patch)? {
-                Err(done) => Outcome::Done(done),
-                Ok(product) => {
-                    if has_attributes(&product) && declarations.is_none() {
-                        declarations = Some(attributes::declarations(&mut tx, caller.account).await?);
+        let (mut merged, mut products, mut columns) = (Vec::with_capacity(patched.len()), Vec::new(), Vec::new());
+        let (mut entries, mut requeued) = (Vec::new(), 0);
+        for (bytes, part) in parts(&named, |(.., current)| current.map_or(0, |current| current.size)) {
+            let stored = details_of(&mut tx, part.iter().filter_map(|(.., current)| *current)).await?;
+            let made = computing::in_place(bytes + part.len() * PRODUCT_BYTES, || {
+                part.iter().map(|named| merged_product(named, &stored)).collect::<Result<Vec<_>, _>>()
+            })?;
+            let mut written = Vec::new();
+            for ((id, _, current), made) in part.iter().zip(made) {
+                let product = match made {
+                    Err(done) => {
+                        merged.push(done);
+                        continue;
                     }
-                    let none = Declarations::default();
-                    judge(current, id, product, shop, declarations.as_ref().unwrap_or(&none))?
+                    Ok(product) => product,
+                };
+                if has_attributes(&product) && declarations.is_none() {
+                    declarations = Some(attributes::declarations(&mut tx, caller.account).await?);
                 }
-            });
-        }
-
-        let (mut products, mut columns) = (Vec::new(), Vec::new());
-        let mut merged = Vec::with_capacity(outcomes.len());
-        for outcome in outcomes {
-            merged.push(match outcome {
-                Outcome::Done(done) => done,
-                Outcome::Write(new, written) => {
-                    let is_new = !existing.contains_key(new.product_id.as_str());
-                    products.push(*new);
-                    columns.push(written);
-                    if is_new { Merged::Created } else { Merged::Updated }
+                let none = Declarations::default();
+                match judge(*current, id, product, shop, declarations.as_ref().unwrap_or(&none))? {
+                    Err(faults) => merged.push(Merged::Refused(faults)),
+                    Ok((new, own)) => match current {
+                        Some(current) => {
+                            merged.push(Merged::Updated);
+                            written.push((*current, new, own));
+                        }
+                        None => {
+                            merged.push(Merged::Created);
+                            products.push(new);
+                            columns.push(own);
+                        }
+                    },
                 }
-            });
+            }
+            let changes: Vec<Change<'_, '_>> = written
+                .iter()
+                .map(|(current, new, columns)| {
+                    let before = stored.get(&current.product_key).and_then(|stored| stored.as_ref().ok());
+                    Change { current, before, product: &new.product, columns, asked: applications_of(current) }
+                })
+                .collect();
+            requeued += change_products(&mut tx, caller, shop, &changes, &mut entries).await?;
         }
-        let is_new = |new: &NewProduct| !existing.contains_key(new.product_id.as_str());
-        let fresh = products.iter().filter(|new| is_new(new)).count();
+        // Last, since a statement that makes products numbers their entries from the first.
+        let fresh = products.len();
         quota::require_room(&mut tx, caller, fresh).await?;
         let creation = Creation { caller, shop, products: &products, columns: &columns, asked: &[] };
-        creation.insert(&mut *tx, is_new, 0).await?;
-        let changes: Vec<Change<'_>> = products
-            .iter()
-            .zip(&columns)
-            .filter_map(|(new, columns)| {
-                let current = *existing.get(new.product_id.as_str())?;
-                Some(Change { current, product: &new.product, columns, asked: applications_of(current) })
-            })
-            .collect();
-        let mut entries = Vec::new();
-        let requeued = change_products(&mut tx, caller, shop, &changes, &mut entries).await?;
+        creation.insert(&mut *tx, |_| true, 0).await?;
         quota::charge(&mut tx, caller, fresh + requeued).await?;
         journal::record_after(&mut tx, caller.account, fresh * ENTRIES_OF_CREATION, &entries).await?;
         if dry_run {
@@ -137,21 +144,23 @@ async fn require_presence(tx: &mut Tx, account: i64) -> Result<(), StoreError> {
 }
 
 /// What a patch makes of a product; or else what becomes of it, where nothing is to be written.
-fn merged_product(current: Option<&Current>, id: &str, patch: &Value) -> Result<Result<Product, Merged>, StoreError> {
-    let refused = |fault: Fault| Ok(Err(Merged::Refused(vec![fault.on(id)])));
-    let before = match current.map(|current| (current.details.clone(), current.shop_ids.clone())) {
+fn merged_product(
+    (id, patch, current): &Named<'_>,
+    stored: &StoredByKey,
+) -> Result<Result<Product, Merged>, StoreError> {
+    let refused = |fault: Fault| Ok(Err(Merged::Refused(vec![fault.on(*id)])));
+    let before = match current.and_then(|current| Some((current, stored.get(&current.product_key)?))) {
         None => None,
-        Some((Ok(product_details), shop_ids)) => Some(Product { shop_ids, product_details }),
-        Some((Err(error), _)) => {
-            let message = format!("the product as it is stored cannot be read ({error}): replace it");
-            return refused(Fault::at("productId", "UNREADABLE", message));
+        Some((current, Ok(details))) => {
+            Some(Product { shop_ids: current.shop_ids.clone(), product_details: details.clone() })
         }
+        Some((_, Err(error))) => return refused(unreadable(id, error)),
     };
     let mut document = match &before {
         None => json!({"shopIds": [], "productDetails": {}}),
         Some(before) => serde_json::to_value(before).map_err(|error| sqlx::Error::Encode(error.into()))?,
     };
-    merge_patch::apply(&mut document, patch.clone());
+    merge_patch::apply(&mut document, (*patch).clone());
     let product: Product = match serde_path_to_error::deserialize(document) {
         Ok(product) => product,
         Err(error) => {
@@ -161,21 +170,21 @@ fn merged_product(current: Option<&Current>, id: &str, patch: &Value) -> Result<
     Ok(if before.as_ref() == Some(&product) { Err(Merged::Unchanged) } else { Ok(product) })
 }
 
-/// Whether a product may be written.
+/// A product as its columns take it, or why it may not be written.
 fn judge(
     current: Option<&Current>,
     id: &str,
     product: Product,
     shop: ShopId,
     declarations: &Declarations,
-) -> Result<Outcome, StoreError> {
+) -> Result<Result<(NewProduct, Columns), Vec<Fault>>, StoreError> {
     let asked = current.map(applications_of).unwrap_or_default();
     let columns = Columns::of(&product, &asked)?;
     let faults = product_faults(id, &product, &columns, shop, declarations);
-    if !faults.is_empty() {
-        return Ok(Outcome::Done(Merged::Refused(faults)));
-    }
-    Ok(Outcome::Write(Box::new(NewProduct { product_id: id.to_owned(), product }), columns))
+    Ok(match faults.is_empty() {
+        true => Ok((NewProduct { product_id: id.to_owned(), product }, columns)),
+        false => Err(faults),
+    })
 }
 
 /// The applications that the product was last validated for.

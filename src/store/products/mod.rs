@@ -3,6 +3,7 @@
 mod batch;
 mod change;
 mod create;
+mod locked;
 mod merge;
 mod replace;
 mod write;
@@ -111,6 +112,24 @@ pub struct ProductPage {
     pub bytes: usize,
 }
 
+impl ProductPage {
+    /// A page that stands for these, with the records that are there of them, in the order in which they were read.
+    fn new<T>(
+        stands_for: Page<T>,
+        id: impl Fn(&T) -> String,
+        position: &Position<String>,
+        mut records: Vec<ProductRecord>,
+        bytes: usize,
+    ) -> ProductPage {
+        if matches!(position, Position::Before(_)) {
+            records.reverse();
+        }
+        let ends = stands_for.ends(id);
+        let Page { more_after, more_before, .. } = stands_for;
+        ProductPage { page: Page { items: records, more_after, more_before }, ends, bytes }
+    }
+}
+
 /// One product, as the connection sees it.
 pub(super) async fn product_in(
     connection: impl Executor<'_, Database = Postgres>,
@@ -204,9 +223,9 @@ impl Store {
         rows.truncate(size);
         let more = found > rows.len() as i64;
         let ids = rows.iter().map(|row| row.try_get("product_id")).collect::<Result<Vec<String>, _>>()?;
-        let ends = Page::from_part(ids, more, position).ends(String::clone);
         let bytes = bytes_of(&rows);
-        Ok(ProductPage { page: Page::from_part(read_all(rows).await?, more, position), ends, bytes })
+        let stands_for = Page::from_part(ids, more, position);
+        Ok(ProductPage::new(stands_for, String::clone, position, read_all(rows).await?, bytes))
     }
 
     /// The products of a page that a search found, in its order; those that are gone by now are left out, and those
@@ -241,9 +260,9 @@ impl Store {
             more = true;
             hits.truncate(usize::try_from(last.try_get::<i64, _>("turn")?).unwrap_or_default());
         }
-        let ends = Page::from_part(hits, more, position).ends(|hit| hit.product_id.clone());
+        let stands_for = Page::from_part(hits, more, position);
         let bytes = bytes_of(&rows);
-        Ok(ProductPage { page: Page::from_part(read_all(rows).await?, more, position), ends, bytes })
+        Ok(ProductPage::new(stands_for, |hit| hit.product_id.clone(), position, read_all(rows).await?, bytes))
     }
 
     /// Where an account has products, with how many: global ones first, then shops by number.

@@ -6,8 +6,9 @@ use crate::domain::{Fault, Product, ShopId};
 use crate::store::accounts::Caller;
 use crate::store::products::change::{Change, change_products};
 use crate::store::products::create::{Creation, ENTRIES_OF_CREATION};
+use crate::store::products::locked::{lock_product, lock_products, unreadable};
 use crate::store::products::write::{
-    Asked, Columns, NewProduct, announce, check_version, has_attributes, lock_products, product_entry, product_faults,
+    Asked, Columns, NewProduct, announce, check_version, has_attributes, product_entry, product_faults,
 };
 use crate::store::products::{ProductRecord, product_in, unknown_product};
 use crate::store::{Store, StoreError, Tx, attributes, journal, pictures, quota, with_retries};
@@ -39,8 +40,8 @@ impl Store {
         let columns = std::slice::from_ref(&columns);
         with_retries(|| async {
             let mut tx = self.begin().await?;
-            let existing = lock_products(&mut tx, caller.account, shop, &[&new.product_id]).await?;
-            check_version(existing.first(), current_version, &new.product_id)?;
+            let existing = lock_product(&mut tx, caller.account, shop, &new.product_id).await?;
+            check_version(existing.as_ref().map(|(current, _)| current), current_version, &new.product_id)?;
             let declarations = declarations(&mut tx, caller, &new.product).await?;
             let mut faults = asked.faults.clone();
             faults.extend(product_faults(&new.product_id, &new.product, &columns[0], shop, &declarations));
@@ -48,19 +49,20 @@ impl Store {
                 return Err(StoreError::Unprocessable(faults));
             }
             let (mut entries, mut written, mut checks) = (Vec::new(), 0, 1);
-            match existing.first() {
+            match &existing {
                 None => {
                     let products = std::slice::from_ref(new);
                     let creation = Creation { caller, shop, products, columns, asked: &asked.applications };
                     creation.insert(&mut *tx, |_| true, 0).await?;
                     written = ENTRIES_OF_CREATION;
                 }
-                Some(current) => {
+                Some((current, stored)) => {
                     if !preserve_files {
                         pictures::remove(&mut tx, current.product_key).await?;
                     }
                     let asked = asked.applications.clone();
-                    let change = Change { current, product: &new.product, columns: &columns[0], asked };
+                    let before = stored.as_ref().ok();
+                    let change = Change { current, before, product: &new.product, columns: &columns[0], asked };
                     checks = change_products(&mut tx, caller, shop, &[change], &mut entries).await?;
                 }
             }
@@ -69,7 +71,7 @@ impl Store {
             // Read before the commit: what another writer makes of it afterwards is not the answer to this request.
             let record = product_in(&mut *tx, caller.account, shop, &new.product_id).await?;
             tx.commit().await?;
-            Ok(Replaced { record, created: existing.is_empty() })
+            Ok(Replaced { record, created: existing.is_none() })
         })
         .await
     }
@@ -90,12 +92,11 @@ impl Store {
         let apply = &apply;
         with_retries(|| async {
             let mut tx = self.begin().await?;
-            let existing = lock_products(&mut tx, caller.account, shop, &[product_id]).await?;
-            let Some(current) = existing.first() else {
+            let Some((current, stored)) = lock_product(&mut tx, caller.account, shop, product_id).await? else {
                 return Err(StoreError::not_found(unknown_product(product_id)));
             };
-            check_version(Some(current), current_version, product_id)?;
-            let details = current.details.clone().map_err(|error| sqlx::Error::Decode(error.into()))?;
+            check_version(Some(&current), current_version, product_id)?;
+            let details = stored.map_err(|error| StoreError::Unprocessable(vec![unreadable(product_id, &error)]))?;
             let before = Product { shop_ids: current.shop_ids.clone(), product_details: details };
             let on_product = |faults: Vec<Fault>| {
                 StoreError::Unprocessable(faults.into_iter().map(|fault| fault.on(product_id)).collect())
@@ -114,7 +115,13 @@ impl Store {
                 return Err(on_product(faults));
             }
             let mut entries = Vec::new();
-            let change = Change { current, product: &product, columns: &columns, asked: all };
+            let change = Change {
+                current: &current,
+                before: Some(&before.product_details),
+                product: &product,
+                columns: &columns,
+                asked: all,
+            };
             let checks = change_products(&mut tx, caller, shop, &[change], &mut entries).await?;
             quota::charge(&mut tx, caller, checks).await?;
             journal::record(&mut tx, caller.account, &entries).await?;

@@ -1,15 +1,13 @@
 //! What creating and changing products have in common.
 
 use serde_json::Value;
-use sqlx::postgres::PgRow;
-use sqlx::{FromRow, Row};
 
 use crate::domain::applications::{self, Application};
 use crate::domain::validation::{self, Declarations};
-use crate::domain::{Details, Fault, Product, ProductId, ShopId};
+use crate::domain::{Fault, Product, ProductId, ShopId};
 use crate::store::accounts::Caller;
-use crate::store::details::StoredDetails;
 use crate::store::journal::Entry;
+use crate::store::products::locked::Current;
 use crate::store::products::unknown_product;
 use crate::store::{Store, StoreError, Tx, attributes};
 
@@ -29,31 +27,6 @@ pub struct Asked {
     pub applications: Vec<Application>,
     /// What is wrong with the others; told together with the faults of products.
     pub faults: Vec<Fault>,
-}
-
-/// A product row as it stands, locked.
-#[derive(Clone, Debug)]
-pub(super) struct Current {
-    pub product_key: i64,
-    pub product_id: String,
-    pub version: i64,
-    pub shop_ids: Vec<i64>,
-    /// What cannot be read can still be replaced and deleted.
-    pub details: Result<Details, String>,
-    pub applications: Vec<String>,
-}
-
-impl FromRow<'_, PgRow> for Current {
-    fn from_row(row: &PgRow) -> Result<Current, sqlx::Error> {
-        Ok(Current {
-            product_key: row.try_get("product_key")?,
-            product_id: row.try_get("product_id")?,
-            version: row.try_get("version")?,
-            shop_ids: row.try_get("shop_ids")?,
-            details: row.try_get("details").map(|read: StoredDetails| read.0).map_err(|error| error.to_string()),
-            applications: row.try_get("applications")?,
-        })
-    }
 }
 
 /// A product in the form in which its columns take it.
@@ -85,33 +58,6 @@ impl Columns {
     pub(super) fn fault(&self) -> Option<Fault> {
         validation::size_fault(self.details.len())
     }
-}
-
-/// The products of these ids, locked in the order of their ids, so that writers never wait for each other in a circle.
-///
-/// Each id is looked up by itself: asked for `any` of them in the order of ids, a planner that has not yet heard how many
-/// products there are reads all products of the shop in that order, and compares each with every id.
-pub(super) async fn lock_products(
-    tx: &mut Tx,
-    account: i64,
-    shop: ShopId,
-    ids: &[&str],
-) -> Result<Vec<Current>, StoreError> {
-    // Text sorts by its bytes here as the column does, by code points.
-    let mut ids = ids.to_vec();
-    ids.sort_unstable();
-    ids.dedup();
-    let rows = sqlx::query_as(
-        "select found.* from unnest($3::text[]) as wanted (id) cross join lateral (
-             select product_key, product_id, version, shop_ids, details, applications from products
-             where account_id = $1 and shop_id = $2 and product_id = id for update) as found",
-    )
-    .bind(account)
-    .bind(shop.stored())
-    .bind(ids)
-    .fetch_all(&mut **tx)
-    .await?;
-    Ok(rows)
 }
 
 pub(super) fn check_version(current: Option<&Current>, sent: i64, product_id: &str) -> Result<(), StoreError> {

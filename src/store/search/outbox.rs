@@ -11,7 +11,7 @@ use crate::domain::Details;
 use crate::domain::filter::Document;
 use crate::store::details::StoredDetails;
 use crate::store::fairness::{self, FairQueue};
-use crate::store::{Store, StoreError, Tx};
+use crate::store::{Store, StoreError, Tx, parked};
 
 /// Most bytes of stored details that are read at once; at least one product is read, however large.
 const MAX_READ_BYTES: i64 = 4 * 1024 * 1024;
@@ -24,11 +24,11 @@ pub const LEASE: Duration = Duration::from_secs(3);
 /// A product as it is read for projection.
 #[derive(Clone, Debug)]
 pub struct StoredProduct {
-    product_key: i64,
-    account_id: i64,
+    pub(super) product_key: i64,
+    pub(super) account_id: i64,
     shop_id: i64,
     product_id: String,
-    version: i64,
+    pub(super) version: i64,
     details: Details,
 }
 
@@ -340,7 +340,7 @@ async fn park(tx: &mut Tx, change: &Change, reason: &str) -> Result<(), StoreErr
     .bind(change.key)
     .bind(change.account)
     .bind(change.version)
-    .bind(reason.replace('\0', ""))
+    .bind(parked::kept(reason))
     .execute(&mut **tx)
     .await?;
     Ok(())

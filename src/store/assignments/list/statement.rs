@@ -7,7 +7,7 @@ use crate::domain::ShopId;
 use crate::domain::assignment::Status;
 use crate::store::assignments::COLUMNS;
 use crate::store::assignments::filter::push_status_names;
-use crate::store::assignments::sureness::wide_hundredths;
+use crate::store::assignments::sureness::{push_hundredths, wide_hundredths};
 use crate::store::journal::stored_taxonomy;
 use crate::store::pages::Position;
 
@@ -181,10 +181,7 @@ pub(super) fn page_query(
         if filter.is_sureness() {
             // The index of hundredths holds all that is sorted, but for what lies at the ends of the range.
             let (hundredths, narrow) = wide_hundredths(filter.confidence_from, filter.confidence_to);
-            query
-                .push(" and confidence is not null and confidence_hundredth(confidence) >= ")
-                .push_bind(hundredths.start);
-            query.push(" and confidence_hundredth(confidence) < ").push_bind(hundredths.end);
+            push_hundredths(&mut query, hundredths);
             for (from, below) in narrow {
                 query.push(" union all ");
                 places(&mut query);
