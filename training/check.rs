@@ -1,9 +1,10 @@
 //! `check-corpus`: whether the corpus and the table of labels are whole and clean.
 //!
 //! Errors make it fail: malformed lines, unknown codes, one text under two codes, digits of the code in a text, text in the
-//! other language, the same words under two headings unless the table of allowed ones has them, gaps and doubles in the
-//! labels, coverage that names no code. Warnings do not: rows that differ only in order or numbers but not in
-//! code, and, unless `--complete` is given, headings and subheadings with too few rows.
+//! other language, the same words in whatever order and with whatever numbers under two headings unless the table of
+//! allowed ones has them, texts of the table of traps, gaps and doubles in the labels, coverage that names no code.
+//! Warnings do not: the same words under two subheadings, and, unless `--complete` is given, headings and subheadings with
+//! too few rows.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -18,10 +19,11 @@ use vat_classification::domain::ClassCode;
 use crate::brands;
 use crate::corpus::{self, Corpus, Row};
 use crate::labels::{self, Label};
-use allowed::Allowed;
+use allowed::{Allowed, Difference};
 
 mod allowed;
 mod coverage;
+mod traps;
 
 /// Fewest rows of a heading, its subheadings included, in each language.
 const MIN_ROWS_OF_HEADING: usize = 15;
@@ -41,12 +43,15 @@ pub(crate) struct Options {
     /// Directory of the label tables.
     #[arg(long, default_value = "models/taxonomy/hs2022")]
     pub(crate) labels: PathBuf,
-    /// Words that may stand under several headings: language, folded words, codes of four digits, reason.
+    /// Words that may stand under several headings, in any order: language, folded words, codes of four digits, reason.
     #[arg(long, default_value = "training/allowed.tsv")]
     pub(crate) allowed: PathBuf,
     /// Directory of tables that say which kinds of goods are covered: category, code, rows.
     #[arg(long, default_value = "training/coverage")]
     pub(crate) coverage: PathBuf,
+    /// Texts that the model is tested with, and that no row may be.
+    #[arg(long, default_value = "training/traps.tsv")]
+    pub(crate) traps: PathBuf,
     /// Codes with too few rows are errors too.
     #[arg(long)]
     pub(crate) complete: bool,
@@ -83,6 +88,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     check_labels(&labels, &mut findings);
     check_rows(&corpus, &labels, &allowed::read(&options.allowed)?, &mut findings);
     coverage::check(&options.coverage, &corpus.rows, &labels, &mut findings)?;
+    traps::check(&options.traps, &corpus.rows, &mut findings)?;
     check_counts(&corpus.rows, &labels, options.complete, &mut findings);
     for (title, kinds) in [("warning", &findings.warnings), ("error", &findings.errors)] {
         for (kind, found) in kinds {
@@ -147,9 +153,8 @@ fn check_rows(corpus: &Corpus, labels: &[Label], allowed: &Allowed, findings: &m
     corpus.faults.iter().for_each(|fault| findings.error("malformed", fault.to_string()));
     let codes: BTreeSet<ClassCode> = labels.iter().map(|label| label.code).collect();
     let mut texts: HashMap<(Language, String), &Row> = HashMap::new();
-    let mut words: HashMap<(Language, Vec<String>), &Row> = HashMap::new();
-    // The same words in the same order with the same numbers, whatever stands between them.
-    let mut phrases: HashMap<(Language, String, Vec<String>), &Row> = HashMap::new();
+    // With the words as they are spoken, and the numbers.
+    let mut words: HashMap<(Language, Vec<String>), (&Row, Vec<String>, Vec<String>)> = HashMap::new();
     let mut extractor = Extractor::default();
     for row in corpus.rows.iter().filter(|row| brands::is_of(row) && !codes.contains(&row.code)) {
         findings.error("unknown code", format!("{} [{}] {}", row.place, row.code, row.name));
@@ -168,28 +173,23 @@ fn check_rows(corpus: &Corpus, labels: &[Label], allowed: &Allowed, findings: &m
         }
         let differs = |other: &&Row| !other.code.is_under(&row.code) && !row.code.is_under(&other.code);
         let text = fold(&whole(row));
-        let mut sorted: Vec<String> = extractor.content_words(&text).map(str::to_owned).collect();
-        let spoken = sorted.join(" ");
+        let spoken: Vec<String> = extractor.content_words(&text).map(str::to_owned).collect();
+        let mut sorted = spoken.clone();
         sorted.sort_unstable();
-        let numbers: Vec<String> = text.split(|c: char| !c.is_ascii_digit()).map(str::to_owned).collect();
-        match texts.insert((row.language, text), row).filter(differs) {
-            Some(other) => {
-                findings.error("one text under two codes", format!("{} and {} [{}]", shown(), other.place, other.code))
-            }
-            None => {
-                let pair = |other: &Row| format!("{} and {} [{}] {}", shown(), other.place, other.code, other.name);
-                let heading_differs = |other: &&Row| row.code.prefix(4) != other.code.prefix(4);
-                let is_allowed = |other: &Row| allowed.has(row.language, &spoken, &[row.code, other.code]);
-                let same = phrases.insert((row.language, spoken.clone(), numbers), row).filter(differs);
-                match same.filter(heading_differs).filter(|other| !is_allowed(other)) {
-                    Some(other) => findings.error("the same words under two headings", pair(other)),
-                    None => {
-                        if let Some(other) = words.insert((row.language, sorted), row).filter(differs) {
-                            findings.warning("texts under two codes that differ in order or numbers only", pair(other));
-                        }
-                    }
-                }
-            }
+        let numbers: Vec<String> =
+            text.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty()).map(str::to_owned).collect();
+        if let Some(other) = texts.insert((row.language, text), row).filter(differs) {
+            findings.error("one text under two codes", format!("{} and {} [{}]", shown(), other.place, other.code));
+            continue;
+        }
+        let known = words.insert((row.language, sorted.clone()), (row, spoken.clone(), numbers.clone()));
+        let Some((other, other_spoken, other_numbers)) = known.filter(|(other, ..)| differs(other)) else { continue };
+        let pair = format!("{} and {} [{}] {} ({})", shown(), other.place, other.code, other.name, sorted.join(" "));
+        let difference = Difference { in_numbers: numbers != other_numbers, in_order: spoken != other_spoken };
+        if row.code.prefix(4) == other.code.prefix(4) {
+            findings.warning("the same words under two subheadings", pair);
+        } else if !allowed.has(row.language, &sorted, [row.code, other.code], difference) {
+            findings.error("the same words under two headings", pair);
         }
     }
 }
@@ -273,11 +273,15 @@ mod tests {
 
     #[test]
     fn rows_with_faults_are_named_by_kind() {
-        let labels = [label("61", "a"), label("6109", "b"), label("610910", "c"), label("610990", "d")];
+        let labels = ["61", "6109", "610910", "610990", "620520"].map(|code| label(code, "a"));
         let (de, en) = (Language::German, Language::English);
         for (rows, kind) in [
             (vec![row("610999", de, "Hemd")], "unknown code"),
             (vec![row("610910", de, "Hemd rot"), row("610990", de, "HEMD rot")], "one text under two codes"),
+            (
+                vec![row("610910", de, "Hemd aus Wolle"), row("620520", de, "Wolle Hemd 12")],
+                "the same words under two headings",
+            ),
             (vec![row("610910", de, "Hemd 6109.10.00")], "digits of the code in the text"),
             (vec![row("610910", de, "shirt with sleeves for the beach")], "text in the other language"),
             (vec![row("610910", en, "Hemd mit Kragen und Tasche")], "text in the other language"),
@@ -295,6 +299,23 @@ mod tests {
         let mut findings = Findings::default();
         check_rows(&Corpus { rows, ..Corpus::default() }, &labels, &Allowed::default(), &mut findings);
         assert!(findings.errors.is_empty(), "{findings:?}");
+    }
+
+    #[test]
+    fn the_same_words_under_two_headings_are_no_error_where_the_table_has_them() {
+        let labels = ["610910", "610990", "620520"].map(|code| label(code, "a"));
+        let of = |codes: [&str; 2]| {
+            vec![row(codes[0], Language::English, "red shirt"), row(codes[1], Language::English, "shirt, red")]
+        };
+        let check = |codes: [&str; 2], allowed: &Allowed| {
+            let mut findings = Findings::default();
+            check_rows(&Corpus { rows: of(codes), ..Corpus::default() }, &labels, allowed, &mut findings);
+            (findings.errors.len(), findings.warnings.len())
+        };
+        let allowed = allowed::parsed("en\tshirt red\t6109 6205\twhatever it is");
+        assert_eq!(check(["610910", "620520"], &Allowed::default()), (1, 0));
+        assert_eq!(check(["610910", "620520"], &allowed), (0, 0));
+        assert_eq!(check(["610910", "610990"], &Allowed::default()), (0, 1));
     }
 
     #[test]
@@ -322,6 +343,7 @@ mod tests {
         let allowed = allowed::read(&root.join("training/allowed.tsv")).expect("a table");
         check_rows(&corpus, &labels, &allowed, &mut findings);
         coverage::check(&root.join("training/coverage"), &corpus.rows, &labels, &mut findings).expect("tables");
+        traps::check(&root.join("training/traps.tsv"), &corpus.rows, &mut findings).expect("a table");
         let first: Vec<_> = findings.errors.iter().map(|(kind, found)| (kind, &found[0])).collect();
         assert!(first.is_empty(), "{first:#?}");
     }

@@ -21,6 +21,8 @@ use vat_classification::classify::words::Language;
 use vat_classification::domain::ClassCode;
 
 use crate::brands;
+use crate::marks::Marks;
+use crate::random::{Random, fnv};
 
 /// Most rows that one section may generate.
 const MAX_GENERATED: usize = 1000;
@@ -142,37 +144,6 @@ pub(crate) fn read(directory: &Path, extra: &[PathBuf]) -> Result<Corpus> {
         brands::add(&mut corpus, &beside.join(BRANDS_DIRECTORY))?;
     }
     Ok(corpus)
-}
-
-/// Words and phrases that name no good, by where they name none.
-#[derive(Debug, Default)]
-pub(crate) struct Marks {
-    /// Those that are no evidence anywhere.
-    pub(crate) vague: Vec<String>,
-    /// Words that are none alone.
-    pub(crate) want_a_good: Vec<String>,
-    /// Words that are none alone in a description.
-    pub(crate) describe: Vec<String>,
-}
-
-impl Marks {
-    /// Reads the list: one phrase a line, or several parted by `|`; `#` begins a comment, and `[alone]` or `[alone in a
-    /// description]` the words of that kind.
-    fn read(text: &str) -> Marks {
-        let mut marks = Marks::default();
-        let mut kind = &mut marks.vague;
-        for line in text.lines().filter(|line| !line.starts_with('#')) {
-            match line.trim() {
-                "[alone]" => kind = &mut marks.want_a_good,
-                "[alone in a description]" => kind = &mut marks.describe,
-                line => {
-                    let phrases = line.split('|').map(str::trim).filter(|phrase| !phrase.is_empty());
-                    kind.extend(phrases.map(str::to_owned));
-                }
-            }
-        }
-        marks
-    }
 }
 
 /// Fails with the first faults when there are any.
@@ -405,36 +376,6 @@ fn closing(text: &str) -> Option<usize> {
         }
     }
     None
-}
-
-/// FNV-1a.
-pub(crate) fn fnv(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
-/// splitmix64.
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    /// Puts things into another order, each as likely as any (Fisher and Yates).
-    pub(crate) fn mix<T>(&mut self, things: &mut [T]) {
-        for at in (1..things.len()).rev() {
-            things.swap(at, (self.next() % (at as u64 + 1)) as usize);
-        }
-    }
-
-    /// A number from 0 up to but not including 1.
-    pub(crate) fn unit(&mut self) -> f32 {
-        (self.next() >> 40) as f32 / (1u64 << 24) as f32
-    }
 }
 
 #[cfg(test)]

@@ -15,11 +15,11 @@ use vat_classification::classify::model::{self, ModelInfo};
 use vat_classification::classify::{Classifier, Described, OPINIONS};
 use vat_classification::domain::ClassCode;
 
-use crate::corpus::{Random, fnv};
 use crate::evaluate::unlabelled::{Listing, Shown, read_pool};
 use crate::fit::adapt::{self, Choice};
 use crate::fit::calibrate;
 use crate::fit::refine::{self, Candidate, Judged, Right};
+use crate::random::{Random, fnv};
 
 /// One source in this many measures; the others set the limits.
 const MEASURING_SHARE: usize = 3;

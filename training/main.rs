@@ -12,6 +12,8 @@ mod fit;
 mod import_nomenclature;
 mod labels;
 mod limits;
+mod marks;
+mod random;
 mod turns;
 
 use std::process::ExitCode;

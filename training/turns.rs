@@ -14,8 +14,9 @@ use vat_classification::classify::features::Extractor;
 use vat_classification::classify::words::Language;
 use vat_classification::classify::{Classifier, LanguageText, ProductText};
 
-use crate::corpus::{self, Random, Row};
+use crate::corpus::{self, Row};
 use crate::fit;
+use crate::random::Random;
 
 /// Rows of a kind that a row is put beside.
 const BESIDE: usize = 4;

@@ -8,10 +8,11 @@ use vat_classification::classify::Classifier;
 use vat_classification::domain::{ClassCode, Precision};
 
 use super::percent;
-use crate::corpus::{self, Random};
+use crate::corpus;
 use crate::fit::shelves::Shelves;
 use crate::fit::{self, Prepared, Sample, SampleKind};
 use crate::labels;
+use crate::random::Random;
 
 /// Most rows that are looked at for each kind of addition.
 const MAX_ROWS: usize = 2000;

@@ -10,7 +10,7 @@ use vat_classification::memory::{Confidence, EVIDENCE, Evidence, NAMES};
 
 use super::simulate::Outcome;
 use super::streams::Truth;
-use crate::corpus::Random;
+use crate::random::Random;
 
 /// Most rows of a stream at a checkpoint, so that no shop drowns the others.
 const MAX_ROWS: usize = 500;

@@ -10,7 +10,7 @@ use vat_classification::memory::{Evidence, Lesson};
 
 use super::nearest::Nearest;
 use super::streams::{GROUP, Item, Stream};
-use crate::corpus::Random;
+use crate::random::Random;
 
 /// Shares of the stream after which is measured.
 pub(super) const CHECKPOINTS: [f64; 4] = [0.0, 0.01, 0.05, 0.2];

@@ -8,10 +8,10 @@ use vat_classification::domain::nomenclature::Nomenclature;
 use vat_classification::domain::product::LanguageAttributes;
 use vat_classification::domain::{ClassCode, Details};
 
-use crate::corpus::{Random, fnv};
 use crate::evaluate::unlabelled::{Shown, read_pool};
 use crate::evaluate::{self, Case};
 use crate::limits::{self, Labels};
+use crate::random::{Random, fnv};
 
 use super::Options;
 

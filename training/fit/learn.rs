@@ -15,7 +15,7 @@ use vat_classification::classify::words::Language;
 use vat_classification::domain::ClassCode;
 
 use super::{Sample, SampleKind};
-use crate::corpus::Random;
+use crate::random::Random;
 
 /// A leaf or heading: leaves first.
 pub(crate) type Node = u16;

@@ -38,6 +38,7 @@ use vat_classification::domain::ClassCode;
 use crate::brands;
 use crate::corpus::{self, Corpus, Row};
 use crate::labels::{self, Label};
+use crate::random::{Random, fnv};
 
 /// Rows are put into this many buckets, those that say the same into one.
 pub(crate) const BUCKETS: u64 = 10;
@@ -118,7 +119,7 @@ impl Sample {
 
     /// A hash of the text.
     pub(crate) fn text_hash(&self) -> u64 {
-        corpus::Random(corpus::fnv(&self.name)).next()
+        Random(fnv(&self.name)).next()
     }
 
     /// Name, description and tags.
@@ -180,7 +181,7 @@ pub(crate) fn prepared(samples: &[&Sample], most: usize) -> Vec<Prepared> {
         *count += 1;
         *count <= most
     });
-    let mut random = corpus::Random(2);
+    let mut random = Random(2);
     let mut prepared = Vec::with_capacity(2 * rows.len());
     let shelves = shelves::Shelves::of(samples);
     for sample in rows {
@@ -313,7 +314,7 @@ pub(crate) fn samples(rows: &[Row], labels: &[Label]) -> Vec<Sample> {
     for label in labels {
         for (language, text) in [(Language::German, &label.de), (Language::English, &label.en)] {
             let (code, name) = (label.code, text.clone());
-            let group = corpus::fnv(text);
+            let group = fnv(text);
             samples.push(Sample {
                 code,
                 language,

@@ -4,7 +4,7 @@
 
 use super::Prepared;
 use super::Sample;
-use crate::corpus::Random;
+use crate::random::Random;
 
 /// Probability that a word is missing. This and the two below are so high since confidence was too high with less: on
 /// texts of other writers, answers given at 80 % were right in 60 %.

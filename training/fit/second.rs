@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use vat_classification::classify::voices::exponential;
 
 use super::learn::{Rows, Tree};
-use crate::corpus::Random;
+use crate::random::Random;
 
 /// Rounds over all rows.
 const ROUNDS: usize = 4;

@@ -10,7 +10,7 @@ use vat_classification::classify::words::Language;
 use vat_classification::domain::ClassCode;
 
 use super::{Prepared, Sample, other};
-use crate::corpus::Random;
+use crate::random::Random;
 
 /// Share of rows that get shelves, a description, the other language.
 const WITH_SHELVES: f32 = 0.4;

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use vat_classification::classify::features::Extractor;
 
 use super::{BUCKETS, Sample, SampleKind};
-use crate::corpus::{Random, fnv};
+use crate::random::{Random, fnv};
 
 /// Puts the samples into buckets; what belongs with a label or a brand is learnt from always, as they are.
 pub(crate) fn assign(samples: &mut [Sample]) {

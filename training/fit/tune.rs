@@ -11,7 +11,7 @@ use vat_classification::classify::voices::{DIMENSIONS, exponential};
 use super::Sample;
 use super::learn::{RowCounts, Tree};
 use super::word_vectors::WordVectors;
-use crate::corpus::Random;
+use crate::random::Random;
 
 /// Rounds over all rows.
 const ROUNDS: usize = 3;

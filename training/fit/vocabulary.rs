@@ -11,7 +11,7 @@ use vat_classification::classify::table::{self, Table};
 use vat_classification::classify::words::Language;
 
 use super::Sample;
-use crate::corpus::Marks;
+use crate::marks::Marks;
 
 /// Rows from different lines in which a pair of neighbours must stand.
 const MIN_JOINT_LINES: u32 = 3;

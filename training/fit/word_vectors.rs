@@ -163,7 +163,7 @@ fn axes(rows: &[Vec<(u16, f64)>], headings: usize) -> Array2<f64> {
         .collect();
     let gram = Array2::from_shape_fn((headings, headings), |(row, column)| products[row][column]);
     let width = (DIMENSIONS + SPARE_DIMENSIONS).min(headings);
-    let mut random = crate::corpus::Random(4);
+    let mut random = crate::random::Random(4);
     let mut basis = Array2::from_shape_simple_fn((headings, width), || f64::from(random.unit()) - 0.5);
     orthogonal(&mut basis);
     for _ in 0..ROUNDS {
