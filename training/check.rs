@@ -149,12 +149,19 @@ pub(crate) fn check_labels(labels: &[Label], findings: &mut Findings) {
     }
 }
 
+/// A row's words in their order, and its numbers.
+#[derive(Clone)]
+struct Spoken<'r> {
+    row: &'r Row,
+    words: Vec<String>,
+    numbers: Vec<String>,
+}
+
 fn check_rows(corpus: &Corpus, labels: &[Label], allowed: &Allowed, findings: &mut Findings) {
     corpus.faults.iter().for_each(|fault| findings.error("malformed", fault.to_string()));
     let codes: BTreeSet<ClassCode> = labels.iter().map(|label| label.code).collect();
     let mut texts: HashMap<(Language, String), &Row> = HashMap::new();
-    // With the words as they are spoken, and the numbers.
-    let mut words: HashMap<(Language, Vec<String>), (&Row, Vec<String>, Vec<String>)> = HashMap::new();
+    let mut words: HashMap<(Language, Vec<String>), Spoken<'_>> = HashMap::new();
     let mut extractor = Extractor::default();
     for row in corpus.rows.iter().filter(|row| brands::is_of(row) && !codes.contains(&row.code)) {
         findings.error("unknown code", format!("{} [{}] {}", row.place, row.code, row.name));
@@ -173,19 +180,23 @@ fn check_rows(corpus: &Corpus, labels: &[Label], allowed: &Allowed, findings: &m
         }
         let differs = |other: &&Row| !other.code.is_under(&row.code) && !row.code.is_under(&other.code);
         let text = fold(&whole(row));
-        let spoken: Vec<String> = extractor.content_words(&text).map(str::to_owned).collect();
-        let mut sorted = spoken.clone();
+        let spoken = Spoken {
+            row,
+            words: extractor.content_words(&text).map(str::to_owned).collect(),
+            numbers: text.split(|c: char| !c.is_ascii_digit()).map(str::to_owned).filter(|n| !n.is_empty()).collect(),
+        };
+        let mut sorted = spoken.words.clone();
         sorted.sort_unstable();
-        let numbers: Vec<String> =
-            text.split(|c: char| !c.is_ascii_digit()).filter(|number| !number.is_empty()).map(str::to_owned).collect();
         if let Some(other) = texts.insert((row.language, text), row).filter(differs) {
             findings.error("one text under two codes", format!("{} and {} [{}]", shown(), other.place, other.code));
             continue;
         }
-        let known = words.insert((row.language, sorted.clone()), (row, spoken.clone(), numbers.clone()));
-        let Some((other, other_spoken, other_numbers)) = known.filter(|(other, ..)| differs(other)) else { continue };
+        let known = words.insert((row.language, sorted.clone()), spoken.clone());
+        let Some(known) = known.filter(|known| differs(&known.row)) else { continue };
+        let other = known.row;
         let pair = format!("{} and {} [{}] {} ({})", shown(), other.place, other.code, other.name, sorted.join(" "));
-        let difference = Difference { in_numbers: numbers != other_numbers, in_order: spoken != other_spoken };
+        let difference =
+            Difference { in_numbers: spoken.numbers != known.numbers, in_order: spoken.words != known.words };
         if row.code.prefix(4) == other.code.prefix(4) {
             findings.warning("the same words under two subheadings", pair);
         } else if !allowed.has(row.language, &sorted, [row.code, other.code], difference) {
