@@ -2,8 +2,8 @@
 //!
 //! axum's own has no limit on how long a client may take to send its headers, nor on the number of connections. Here a
 //! connection is cut when its first request does not arrive in time, when it lies idle, when a body arrives too slowly,
-//! when its peer takes nothing of what is sent to it or too little, and when others need its place while it waits for its peer. How long a
-//! request may take in itself, body included, is for the router to say.
+//! when its peer takes nothing of what is sent to it or too little, and when others need its place while it waits for its
+//! peer. How long a request may take in itself, body included, is for the router to say.
 
 mod activity;
 mod crowd;
