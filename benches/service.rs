@@ -1,12 +1,19 @@
-//! How fast a running service answers: batches, a backlog, reads by id at a fixed rate.
+//! How fast a running service answers: batches, a backlog, reads by id at a fixed rate, pictures, and what webhooks send.
 //!
-//! `BASE_URL=http://127.0.0.1:8080 TOKEN=… cargo bench --bench service`, against a service on an empty database.
+//! `BASE_URL=http://127.0.0.1:8080 TOKEN=… cargo bench --bench service`, against a service on an empty database that runs with
+//! `WEBHOOKS_ALLOW_PRIVATE=true`, since the receiver is here.
 
+use std::io::Cursor;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use axum::Router;
+use axum::routing::post;
+use image::{ImageFormat, RgbImage};
 use reqwest::Client;
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 const BASE_PATH: &str = "/api/vat-classification/v1";
 /// Products of a timed creation.
@@ -15,6 +22,8 @@ const BATCH: usize = 1_000;
 const BACKLOG: usize = 10_000;
 /// Reads per second, and for how many seconds.
 const READS: (u32, u32) = (500, 20);
+/// Pictures, clients that upload them, and their width and height in pixels.
+const PICTURES: (usize, usize, u32, u32) = (200, 4, 1_200, 900);
 
 const NAMES: [&str; 10] = [
     "Herren T-Shirt Baumwolle",
@@ -54,6 +63,18 @@ impl Service {
         let request = self.client.post(format!("{}{BASE_PATH}/products/global", self.base)).bearer_auth(&self.token);
         let began = Instant::now();
         let answer = request.json(&body).send().await.expect("an answer");
+        assert_eq!(answer.status(), 201);
+        began.elapsed()
+    }
+
+    async fn upload(&self, id: &str, jpeg: &[u8]) -> Duration {
+        let head = "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x.jpg\"\r\nContent-Type: image/jpeg\r\n\r\n";
+        let body = [head.as_bytes(), jpeg, b"\r\n--x--\r\n"].concat();
+        let url = format!("{}{BASE_PATH}/products/global/product-picture?productId={id}", self.base);
+        let request = self.client.post(url).bearer_auth(&self.token);
+        let request = request.header("Content-Type", "multipart/form-data; boundary=x").body(body);
+        let began = Instant::now();
+        let answer = request.send().await.expect("an answer");
         assert_eq!(answer.status(), 201);
         began.elapsed()
     }
@@ -126,4 +147,65 @@ async fn main() {
         percentile(&times, 0.99),
         percentile(&times, 1.0)
     );
+    pictures(&service, &format!("{run}-backlog")).await;
+    webhooks(&service, &format!("{run}-told")).await;
+}
+
+/// Uploads pictures of photographs' size from several clients.
+async fn pictures(service: &Arc<Service>, prefix: &str) {
+    let (count, clients, width, height) = PICTURES;
+    let noise = |x: u32, y: u32| image::Rgb([(x * 7 + y * 3) as u8, (x ^ y) as u8, (x * y / 50) as u8]);
+    let mut jpeg = Vec::new();
+    RgbImage::from_fn(width, height, noise)
+        .write_to(&mut Cursor::new(&mut jpeg), ImageFormat::Jpeg)
+        .expect("a picture");
+    let (jpeg, began) = (Arc::new(jpeg), Instant::now());
+    let upload = |client: usize| {
+        let (service, jpeg, prefix) = (service.clone(), jpeg.clone(), prefix.to_owned());
+        tokio::spawn(async move {
+            let mut times = Vec::new();
+            for at in (client..count).step_by(clients) {
+                times.push(service.upload(&format!("{prefix}-{at}"), &jpeg).await);
+            }
+            times
+        })
+    };
+    let mut times = Vec::new();
+    for client in (0..clients).map(upload).collect::<Vec<_>>() {
+        times.extend(client.await.expect("uploads"));
+    }
+    let rate = count as f64 / began.elapsed().as_secs_f64();
+    times.sort_unstable();
+    println!(
+        "pictures of {width} x {height} pixels ({} kB): {rate:.0}/s, p50 {:.0} ms, p99 {:.0} ms",
+        jpeg.len() / 1_000,
+        percentile(&times, 0.5),
+        percentile(&times, 0.99)
+    );
+}
+
+/// Creates products of which a webhook tells a receiver here, and waits until it has heard of all.
+async fn webhooks(service: &Service, prefix: &str) {
+    let heard = Arc::new(AtomicUsize::new(0));
+    let counted = heard.clone();
+    let told = post(move || async move {
+        counted.fetch_add(1, Ordering::Relaxed);
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    tokio::spawn(axum::serve(listener, Router::new().route("/", told)).into_future());
+    let request = service.client.post(format!("{}{BASE_PATH}/webhooks", service.base)).bearer_auth(&service.token);
+    let body = json!({"url": url, "types": ["PRODUCT_CREATED"]});
+    let answer = request.json(&body).send().await.expect("an answer");
+    if !answer.status().is_success() {
+        println!("webhooks: {}, start the service with WEBHOOKS_ALLOW_PRIVATE=true", answer.status());
+        return;
+    }
+    let began = Instant::now();
+    service.create(prefix, BATCH).await;
+    while heard.load(Ordering::Relaxed) < BATCH {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let took = began.elapsed().as_secs_f64();
+    println!("webhooks: {BATCH} products created and told in {took:.2} s, {:.0}/s", BATCH as f64 / took);
 }

@@ -1,6 +1,5 @@
 //! The subcommand `queue`: work that was set aside.
 
-use anyhow::ensure;
 use chrono::Utc;
 
 use crate::app::database::Database;
@@ -13,7 +12,10 @@ pub(super) async fn run(command: QueueCommand) -> anyhow::Result<()> {
     let (QueueCommand::Parked(settings) | QueueCommand::Retry(settings)) = &command;
     let database = Database::open(&settings.database).await?;
     let done = async {
-        require_account(&database.store, settings.account.as_deref()).await?;
+        // An account that is not there has nothing parked either, but whoever names it means another.
+        if let Some(name) = &settings.account {
+            database.store.require_account(name, name).await?;
+        }
         match &command {
             QueueCommand::Parked(settings) => show(&database.store, settings).await,
             QueueCommand::Retry(settings) => retry(&database.store, settings).await,
@@ -22,14 +24,6 @@ pub(super) async fn run(command: QueueCommand) -> anyhow::Result<()> {
     let done = done.await;
     database.close().await;
     done
-}
-
-/// An account that is not there has nothing parked either, but whoever names it means another.
-async fn require_account(store: &Store, name: Option<&str>) -> anyhow::Result<()> {
-    let Some(name) = name else { return Ok(()) };
-    let known = store.account_by_name(name, name).await?;
-    ensure!(known.is_some(), "there is no account named {name}");
-    Ok(())
 }
 
 fn queues(settings: &ParkedSettings) -> Vec<Queue> {

@@ -45,8 +45,7 @@ pub(super) async fn run(command: MemoryCommand) -> anyhow::Result<()> {
 }
 
 async fn key(store: &Store, account: &NamedAccount) -> anyhow::Result<i64> {
-    let caller = store.account_by_name(&account.name, &account.name).await?;
-    Ok(caller.with_context(|| format!("there is no account \"{}\"", account.name))?.account)
+    Ok(store.require_account(&account.name, &account.name).await?.account)
 }
 
 /// Writes what an account remembers, a decision a line in JSON, and answers how many there are.

@@ -11,11 +11,9 @@ use anyhow::{Context, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::app::database::Database;
-use crate::app::settings::{ExportSettings, FileFormat, ImportCommand, TransferSettings};
+use crate::app::settings::{ExportSettings, FileFormat, ImportCommand};
 use crate::exchange::{self, ImportSettings, Progress, Summary};
 use crate::files::{CsvTable, Given, Table, XlsxTable};
-use crate::store::Store;
-use crate::store::accounts::Caller;
 
 /// How often the bar is brought up to date.
 const BAR_ROUND: Duration = Duration::from_millis(200);
@@ -30,7 +28,7 @@ pub(super) async fn import(file: &Path, command: &ImportCommand) -> anyhow::Resu
     let progress = Arc::new(Progress::default());
     let shown = tokio::spawn(show(progress.clone(), length));
     let done = async {
-        let caller = caller(&database.store, &command.transfer).await?;
+        let caller = database.store.require_account(&command.transfer.account, &command.transfer.user).await?;
         // A file is written over only once it is certain that there is something to write.
         let report: Option<Box<dyn Write + Send>> = match &command.report {
             None => None,
@@ -80,16 +78,11 @@ async fn show(progress: Arc<Progress>, length: u64) {
     }
 }
 
-async fn caller(store: &Store, settings: &TransferSettings) -> anyhow::Result<Caller> {
-    let caller = store.account_by_name(&settings.account, &settings.user).await?;
-    caller.with_context(|| format!("there is no account named {}", settings.account))
-}
-
 /// Writes all products of an account, global ones first, then those of each shop.
 pub(super) async fn export(file: &Path, settings: &ExportSettings) -> anyhow::Result<()> {
     let database = Database::open(&settings.transfer.database).await?;
     let done = async {
-        let caller = caller(&database.store, &settings.transfer).await?;
+        let caller = database.store.require_account(&settings.transfer.account, &settings.transfer.user).await?;
         let output = File::create(file).with_context(|| format!("cannot write {}", file.display()))?;
         let output = BufWriter::new(output);
         let named_xlsx = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("xlsx"));

@@ -24,7 +24,7 @@ use crate::domain::{ClassCode, Details, Found, ProductClass, Segment, Taxonomy, 
 use crate::memory::{Memory, Recalled};
 use crate::reference::Reference;
 
-use national::Words as LineWords;
+use national::{LabelWords, Words as LineWords};
 pub use recall::{Basis, MAX_KEY_WORDS, Texts, Words};
 use stakes::Stakes;
 
@@ -71,6 +71,7 @@ pub struct Engine {
     model_path: PathBuf,
     classifier: Arc<ArcSwap<Classifier>>,
     reference: ArcSwap<Reference>,
+    labels: LabelWords,
     stakes: Stakes,
     memory: Arc<Memory>,
 }
@@ -113,8 +114,8 @@ impl Engine {
     pub fn load(model_path: &Path, reference: Arc<Reference>) -> Result<Engine, ModelError> {
         let classifier = Arc::new(ArcSwap::from_pointee(Classifier::load(model_path)?));
         let reference = ArcSwap::new(reference);
-        let (stakes, memory) = (Stakes::default(), Arc::default());
-        Ok(Engine { model_path: model_path.to_owned(), classifier, reference, stakes, memory })
+        let (labels, stakes, memory) = (LabelWords::default(), Stakes::default(), Arc::default());
+        Ok(Engine { model_path: model_path.to_owned(), classifier, reference, labels, stakes, memory })
     }
 
     /// Takes the model file anew; the one in use stays when it cannot be used.
@@ -229,7 +230,7 @@ impl Engine {
             let evidence = classifier.explain(&text, scored.code, MAX_EVIDENCE_WORDS);
             let (mut code, mut confidence) = (scored.code, scored.confidence * rest);
             if let Some((words, digits)) = &words {
-                code = words.line(&classifier, reference.nomenclature(taxonomy), code, *digits);
+                code = words.line(&classifier, &self.labels, reference.nomenclature(taxonomy), code, *digits);
                 confidence *= if code == scored.code { 1.0 } else { national::SHARE_RIGHT };
             }
             candidates.push(Candidate { code, confidence, evidence, taught: None });

@@ -4,7 +4,8 @@
 //! words, though, and where a product has those of one line and of no other beside it, that line is named. Lines that
 //! differ by a limit of weight or by "other" are not, so that most subheadings stay what they are.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::classify::{Classifier, LanguageText, ProductText};
 use crate::domain::ClassCode;
@@ -19,6 +20,41 @@ const MOST_BESIDE: f32 = 0.6;
 pub const SHARE_RIGHT: f32 = 0.8;
 /// Most lines below one class whose labels are read.
 const MAX_LINES: usize = 100;
+/// Most labels of a language whose words are kept, some 100 bytes each: more than the list of the EU has.
+const MAX_LABELS: usize = 50_000;
+
+/// The words of labels as the model in use knows them, each read when it is first asked for: a candidate is compared with up
+/// to [`MAX_LINES`] of them, and to read these takes a hundred times as long as to classify a product.
+#[derive(Default)]
+pub struct LabelWords(Mutex<ReadLabels>);
+
+#[derive(Default)]
+struct ReadLabels {
+    /// The version of the model that read them.
+    model: String,
+    german: HashMap<String, Arc<[(u32, f32)]>>,
+    english: HashMap<String, Arc<[(u32, f32)]>>,
+}
+
+impl LabelWords {
+    fn of(&self, classifier: &Classifier, language: &'static str, label: &str) -> Arc<[(u32, f32)]> {
+        let mut read = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if read.model != classifier.info().version {
+            *read = ReadLabels { model: classifier.info().version.clone(), ..ReadLabels::default() };
+        }
+        let known = if language == "de" { &mut read.german } else { &mut read.english };
+        if let Some(words) = known.get(label) {
+            return Arc::clone(words);
+        }
+        if known.len() >= MAX_LABELS {
+            known.clear();
+        }
+        let text = LanguageText { language, name: Some(label), ..LanguageText::default() };
+        let words: Arc<[(u32, f32)]> = classifier.vector(&ProductText { languages: vec![text] }).into();
+        known.insert(label.to_owned(), Arc::clone(&words));
+        words
+    }
+}
 
 /// The words of a product, as the classifier knows them.
 pub struct Words(HashSet<u32>);
@@ -30,14 +66,21 @@ impl Words {
     }
 
     /// The class at or below `code`, of at most so many digits, that the words name.
-    pub fn line(&self, classifier: &Classifier, list: &Nomenclature, code: ClassCode, digits: usize) -> ClassCode {
+    pub fn line(
+        &self,
+        classifier: &Classifier,
+        known: &LabelWords,
+        list: &Nomenclature,
+        code: ClassCode,
+        digits: usize,
+    ) -> ClassCode {
         let mut named = code;
         while named.digits() < digits {
             let lines = list.children(named).into_iter().take(MAX_LINES);
             // What has no label of its own cannot be told from its neighbours by words.
             let labelled = lines.filter_map(|(line, _)| Some((line, list.own_labels(line)?)));
             let mut shares: Vec<(f32, ClassCode)> =
-                labelled.map(|(line, labels)| (self.share(classifier, labels), line)).collect();
+                labelled.map(|(line, labels)| (self.share(classifier, known, labels), line)).collect();
             shares.sort_by(|a, b| b.0.total_cmp(&a.0));
             let beside = shares.get(1).map_or(0.0, |(share, _)| *share);
             match shares.first() {
@@ -53,10 +96,9 @@ impl Words {
     }
 
     /// Share of the squared weight of a label's words that the product has, in the language in which it has more.
-    fn share(&self, classifier: &Classifier, labels: Labels<'_>) -> f32 {
+    fn share(&self, classifier: &Classifier, known: &LabelWords, labels: Labels<'_>) -> f32 {
         let of_language = |language, label| {
-            let text = LanguageText { language, name: Some(label), ..LanguageText::default() };
-            let words = classifier.vector(&ProductText { languages: vec![text] });
+            let words = known.of(classifier, language, label);
             let common = words.iter().filter(|(word, _)| self.0.contains(word));
             common.map(|(_, weight)| weight * weight).sum::<f32>()
         };
@@ -94,7 +136,7 @@ mod tests {
         builder.national(parse_national("TARIC", &lines.concat(), Taxonomy::Taric, &mut faults));
         let list = builder.build("taxonomy", &mut faults);
         assert!(faults.is_empty(), "{faults:?}");
-        let code = ClassCode::new("040690").expect("a code");
+        let (code, known) = (ClassCode::new("040690").expect("a code"), LabelWords::default());
         for (name, digits, expected) in [
             ("Emmentaler mild 200 g", 8, "04069013"),
             ("Emmentaler mild 200 g", 10, "04069013"),
@@ -106,9 +148,24 @@ mod tests {
         ] {
             let text = LanguageText { language: "de", name: Some(name), ..LanguageText::default() };
             let text = ProductText { languages: vec![text] };
-            let found = Words::of(&classifier, &text).line(&classifier, &list, code, digits);
+            let found = Words::of(&classifier, &text).line(&classifier, &known, &list, code, digits);
             assert_eq!(found.as_str(), expected, "{name}");
         }
+    }
+
+    #[test]
+    fn a_label_is_read_once_for_a_model() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("models/classifier.bin");
+        let (classifier, known) =
+            (Classifier::load(&path).expect("the model of the repository"), LabelWords::default());
+        let first = known.of(&classifier, "de", "Emmentaler");
+        assert!(!first.is_empty());
+        assert!(Arc::ptr_eq(&first, &known.of(&classifier, "de", "Emmentaler")));
+        assert!(!Arc::ptr_eq(&first, &known.of(&classifier, "en", "Emmentaler")), "languages are read apart");
+        known.0.lock().expect("no panic").model = "another".to_owned();
+        let again = known.of(&classifier, "de", "Emmentaler");
+        assert!(!Arc::ptr_eq(&first, &again), "what another model read is forgotten");
+        assert_eq!(first, again);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use uuid::Uuid;
 
+use super::national::LabelWords;
 use super::stakes::Stakes;
 use super::{Engine, text};
 use crate::classify::{Classifier, Ranking};
@@ -111,6 +112,7 @@ impl Engine {
             model_path: self.model_path.clone(),
             classifier: self.classifier.clone(),
             reference: ArcSwap::new(self.reference()),
+            labels: LabelWords::default(),
             stakes: Stakes::default(),
             memory: Arc::new(Memory::new(confidence)),
         }

@@ -192,6 +192,15 @@ impl Store {
         Ok(caller)
     }
 
+    /// The same, where whoever names an account means one that is there.
+    ///
+    /// # Errors
+    /// When there is none, or the database fails.
+    pub async fn require_account(&self, name: &str, user: &str) -> Result<Caller, AccountError> {
+        let caller = self.account_by_name(name, user).await?;
+        caller.ok_or_else(|| AccountError::UnknownAccount(name.to_owned()))
+    }
+
     /// Looks a token up.
     ///
     /// # Errors

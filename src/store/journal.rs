@@ -9,11 +9,19 @@ use crate::store::{StoreError, Tx};
 /// Who auto-assignment is in the history.
 pub const AUTO_ASSIGNMENT: &str = "auto-assignment";
 
+/// The product that something happened to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Subject<'a> {
+    pub key: i64,
+    pub id: &'a str,
+    /// Its shop as it is stored.
+    pub shop: i64,
+}
+
 /// One thing that happened.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entry<'a> {
-    /// The product, by its key, id and stored shop.
-    pub product: (i64, &'a str, i64),
+    pub product: Subject<'a>,
     /// The assignment's taxonomy; none when it is the product that changed.
     pub taxonomy: Option<Taxonomy>,
     pub action: &'a str,
@@ -79,9 +87,9 @@ async fn insert(tx: &mut Tx, accounts: &[i64], written: usize, entries: &[Entry<
               (select journal_sequence($17)) as first (start)",
     )
     .bind(accounts)
-    .bind(column(entries, |entry| entry.product.0))
-    .bind(column(entries, |entry| entry.product.1))
-    .bind(column(entries, |entry| entry.product.2))
+    .bind(column(entries, |entry| entry.product.key))
+    .bind(column(entries, |entry| entry.product.id))
+    .bind(column(entries, |entry| entry.product.shop))
     .bind(column(entries, |entry| entry.taxonomy.map(stored_taxonomy)))
     .bind(column(entries, |entry| entry.action))
     .bind(column(entries, |entry| entry.actor))

@@ -10,7 +10,7 @@ use sqlx_macros::FromRow;
 
 use crate::domain::{ProductClass, Taxonomy};
 use crate::store::auto_queue;
-use crate::store::journal::{self, Entry, stored_taxonomy};
+use crate::store::journal::{self, Entry, Subject, stored_taxonomy};
 use crate::store::{Store, StoreError, Tx};
 
 /// Who changes assignments in the history when rules do.
@@ -248,7 +248,7 @@ async fn slice_of_class(
 
 fn entry(row: &Touched, taxonomy: Taxonomy, class: ProductClass) -> Entry<'_> {
     Entry {
-        product: (row.product_key, &row.product_id, row.shop_id),
+        product: Subject { key: row.product_key, id: &row.product_id, shop: row.shop_id },
         taxonomy: Some(taxonomy),
         action: "RULE_CHANGED",
         actor: VAT_RULES,

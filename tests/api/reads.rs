@@ -17,7 +17,7 @@ use vat_classification::store::parked::Queue;
 use vat_classification::store::products::Merged;
 
 use crate::app::App;
-use crate::plans::{Large, one_connection};
+use crate::plans::{LARGE, Large, one_connection};
 
 /// What something read, beside the most that it may.
 struct Told {
@@ -29,18 +29,20 @@ struct Told {
 /// Does things one by one, and tells what each read.
 struct Reader {
     large: Large,
+    /// The tables of which it is told.
+    tables: &'static [&'static str],
     told: Vec<Told>,
 }
 
 impl Reader {
-    async fn new() -> Reader {
-        Reader { large: Large::new().await, told: Vec::new() }
+    async fn new(tables: &'static [&'static str]) -> Reader {
+        Reader { large: Large::new().await, tables, told: Vec::new() }
     }
 
     async fn within<T>(&mut self, what: &str, most: i64, work: impl AsyncFnOnce(&Large) -> T) -> T {
-        let before = self.large.entries().await;
+        let before = self.large.entries(self.tables).await;
         let done = work(&self.large).await;
-        let read = self.large.entries().await - before;
+        let read = self.large.entries(self.tables).await - before;
         self.told.push(Told { what: what.to_owned(), read, most });
         done
     }
@@ -57,7 +59,7 @@ impl Reader {
 
 #[tokio::test]
 async fn pages_read_what_they_show() {
-    let mut reader = Reader::new().await;
+    let mut reader = Reader::new(&LARGE).await;
     // The account has 1,000 products, 100 of them assigned; the database has 21 such accounts.
     for (path, most) in [
         ("/products/global?size=50", 400),
@@ -80,7 +82,7 @@ async fn pages_read_what_they_show() {
 
 #[tokio::test]
 async fn jobs_and_files_read_what_they_work_on() {
-    let mut reader = Reader::new().await;
+    let mut reader = Reader::new(&LARGE).await;
     let caller = reader.large.app.caller("anna").await;
     let page = async |large: &Large| large.store.changes(caller.account, 0, 50, &Selection::default()).await;
     reader.within("a page of the feed", 160, page).await.expect("changes");
@@ -124,6 +126,70 @@ async fn jobs_and_files_read_what_they_work_on() {
     reader.judge();
 }
 
+/// Tables of work that waits, and of what is yet to be added up.
+const QUEUES: [&str; 7] = [
+    "assignment_count_changes",
+    "assignment_counts",
+    "auto_parked",
+    "auto_queue",
+    "memory_lessons",
+    "search_outbox",
+    "search_parked",
+];
+
+/// Work of all kinds that waits, of all accounts that [`Large`] has: a thousand pieces of each.
+const WAITING: [&str; 7] = [
+    "insert into auto_queue (account_id, product_key) select account_id, product_key from products",
+    "insert into search_outbox (account_id, product_key, version, deleted)
+     select account_id, product_key, 1, false from products",
+    "insert into auto_parked (account_id, product_key, reason) select account_id, product_key, 'x' from products",
+    "insert into search_parked (account_id, product_key, version, reason)
+     select account_id, product_key, 1, 'x' from products",
+    "insert into memory_lessons (account_id, assignment_uuid) select account_id, assignment_uuid from memory_decisions",
+    "insert into assignment_count_changes
+     select account_id, 0, 2, 'ASSIGNED', '', 'DONE', false, product_id, -1, 1 from products",
+    "analyze",
+];
+
+#[tokio::test]
+async fn the_next_piece_of_work_is_found_without_reading_the_queue() {
+    let mut reader = Reader::new(&QUEUES).await;
+    for statement in WAITING {
+        sqlx::raw_sql(statement).execute(reader.large.store.pool()).await.expect(statement);
+    }
+    let claim = async |large: &Large| {
+        let batch = large.store.claim_auto_assignments(50).await.expect("a claim").expect("rows");
+        let (batch, decided) = decide_by(batch, |claim| vec![Verdict::default(); claim.slots.len()]).await;
+        batch.complete(&decided).await
+    };
+    let waiting = async |large: &Large| -> i64 {
+        let count = sqlx::query_scalar("select count(*) from auto_queue").fetch_one(large.store.pool());
+        count.await.expect("a count")
+    };
+    let before = waiting(&reader.large).await;
+    // Nothing is stored, since all is decided already; what was claimed is done all the same.
+    assert_eq!(reader.within("a claim", 500, claim).await.expect("stored"), 0);
+    assert_eq!(waiting(&reader.large).await, before - 50);
+    let claim = async |large: &Large| {
+        let claim = large.store.claim_search_changes(50).await.expect("a claim").expect("rows");
+        claim.finish(&[]).await
+    };
+    reader.within("a claim of the index", 500, claim).await.expect("finished");
+    let lessons = reader.within("lessons", 100, async |large| large.store.memory_lessons().await).await;
+    assert_eq!(lessons.expect("lessons").len(), 21);
+    let look_out = async |large: &Large| large.store.has_review_work().await;
+    assert!(reader.within("the look-out for reviews", 10, look_out).await.expect("an answer"));
+    for queue in Queue::ALL {
+        let parked = async |large: &Large| large.store.parked(queue, Some("account 7"), 0).await;
+        let parked = reader.within("what is parked", 2_500, parked).await.expect("parked").len();
+        // What the claims have done is parked no longer.
+        assert!((950..=1_000).contains(&parked), "{parked}");
+        let retry = async |large: &Large| large.store.retry_parked(queue, Some("account 7"), Utc::now()).await;
+        assert_eq!(reader.within("what is tried again", 5_000, retry).await.expect("sent"), parked as u64);
+    }
+    reader.judge();
+}
+
 /// An account with five products, with all that products can have.
 const SMALL: [&str; 6] = [
     "insert into accounts (name, plan) values ('small', 'UNLIMITED')",
@@ -144,7 +210,7 @@ const SMALL: [&str; 6] = [
 
 #[tokio::test]
 async fn a_move_reads_the_account_that_moves() {
-    let mut reader = Reader::new().await;
+    let mut reader = Reader::new(&LARGE).await;
     for statement in SMALL {
         sqlx::raw_sql(statement).execute(reader.large.store.pool()).await.expect(statement);
     }

@@ -16,7 +16,7 @@ use anyhow::{Context, Result, ensure};
 use clap::Args;
 use rayon::prelude::*;
 use vat_classification::classify::{Classifier, Decision, LanguageText, ProductText, Ranking};
-use vat_classification::decision::national::Words;
+use vat_classification::decision::national::{LabelWords, Words};
 use vat_classification::domain::nomenclature::Nomenclature;
 use vat_classification::domain::{ClassCode, Precision, Taxonomy};
 use vat_classification::reference::Reference;
@@ -355,9 +355,9 @@ fn errors(classifier: &Classifier, cases: &[Case], answers: &[(Ranking, Option<D
 fn national_lines(classifier: &Classifier, cases: &[Case], list: &Nomenclature) {
     const DIGITS: usize = 8;
     let divided = |case: &&Case| case.given.digits() >= DIGITS && list.has_children(case.code);
-    let (mut all, mut named, mut right) = (0, 0, 0);
+    let (labels, mut all, mut named, mut right) = (LabelWords::default(), 0, 0, 0);
     for case in cases.iter().filter(divided) {
-        let line = Words::of(classifier, &case.text()).line(classifier, list, case.code, DIGITS);
+        let line = Words::of(classifier, &case.text()).line(classifier, &labels, list, case.code, DIGITS);
         all += 1;
         named += usize::from(line != case.code);
         right += usize::from(line != case.code && line == case.given.prefix(line.digits()));
@@ -381,3 +381,6 @@ fn speed(classifier: &Classifier, cases: &[Case]) {
     let ((names, candidates), (whole, _)) = (rate(&names), rate(&whole));
     println!("{names:.0} names/s, {whole:.0} whole texts/s on one thread; {candidates:.1} candidates each");
 }
+
+#[cfg(test)]
+mod tests;

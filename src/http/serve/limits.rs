@@ -9,15 +9,9 @@ use ipnet::IpNet;
 use super::crowd::peer_of;
 use super::pace::Pace;
 
-/// How long a new connection may take to send the headers of its first request.
-const FIRST_REQUEST: Duration = Duration::from_secs(10);
 /// How long a connection may keep the service waiting before it can be closed for another. Those that lie idle go first:
 /// were they left alone for longer, a crowd of them that comes at one moment would have those closed that send a body.
 const PATIENCE: Duration = Duration::from_millis(50);
-/// How long a body may take before its rate counts.
-const BODY_GRACE: Duration = Duration::from_secs(5);
-/// How long a peer may take none of the bytes that wait for it.
-const WRITE_STALL: Duration = Duration::from_secs(15);
 /// How long requests under way may still take after a shutdown began.
 const DRAIN: Duration = Duration::from_secs(20);
 /// Files that the process opens beside connections: to the database, to the search engine, pictures.
@@ -39,8 +33,16 @@ pub struct ConnectionSettings {
     /// Seconds that a connection may lie idle between requests.
     #[arg(long, env = "IDLE_TIMEOUT_S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     pub idle_timeout_s: u64,
-    /// Bytes a second at which a body must arrive on average, once it took five seconds, and at which a client must take an
-    /// answer, once it has kept it waiting for fifteen.
+    /// Seconds that a new connection may take to send the headers of its first request.
+    #[arg(long, env = "FIRST_REQUEST_TIMEOUT_S", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub first_request_timeout_s: u64,
+    /// Seconds that a body may take before its rate counts.
+    #[arg(long, env = "BODY_GRACE_S", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub body_grace_s: u64,
+    /// Seconds that a client may keep an answer waiting before its rate counts.
+    #[arg(long, env = "ANSWER_GRACE_S", default_value_t = 15, value_parser = clap::value_parser!(u64).range(1..=3_600))]
+    pub answer_grace_s: u64,
+    /// Bytes a second at which a body must arrive on average, and at which a client must take an answer.
     #[arg(long, env = "MIN_BODY_RATE", default_value_t = 8 << 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     pub min_body_rate: u64,
 }
@@ -75,6 +77,9 @@ impl Default for ConnectionSettings {
             max_connections_per_peer: 1_024,
             trusted_proxies: Vec::new(),
             idle_timeout_s: 60,
+            first_request_timeout_s: 10,
+            body_grace_s: 5,
+            answer_grace_s: 15,
             min_body_rate: 8 << 10,
         }
     }
@@ -91,15 +96,16 @@ impl ServeLimits {
     pub fn new(settings: &ConnectionSettings, files: u64) -> ServeLimits {
         let affordable = files.saturating_sub(OTHER_FILES).max(files / 2).max(1);
         let connections = affordable.min(u64::from(settings.max_connections));
+        let least = |grace_s| Pace { grace: Duration::from_secs(grace_s), bytes_per_second: settings.min_body_rate };
         ServeLimits {
             connections: usize::try_from(connections).unwrap_or(usize::MAX),
             per_peer: settings.max_connections_per_peer as usize,
             patience: PATIENCE,
             trusted: settings.trusted_proxies.clone(),
-            first_request: FIRST_REQUEST,
+            first_request: Duration::from_secs(settings.first_request_timeout_s),
             idle: Duration::from_secs(settings.idle_timeout_s),
-            pace: Pace { grace: BODY_GRACE, bytes_per_second: settings.min_body_rate },
-            answers: Pace { grace: WRITE_STALL, bytes_per_second: settings.min_body_rate },
+            pace: least(settings.body_grace_s),
+            answers: least(settings.answer_grace_s),
             drain: DRAIN,
         }
     }

@@ -22,7 +22,7 @@ use uuid::Uuid;
 use crate::domain::assignment::Status;
 use crate::domain::{Fault, ProductClass, ShopId, Taxonomy};
 use crate::store::assignments::embed::weights;
-use crate::store::journal::{Entry, stored_taxonomy, taxonomy_from_stored};
+use crate::store::journal::{Entry, Subject, stored_taxonomy, taxonomy_from_stored};
 use crate::store::products::unknown_product;
 use crate::store::{Store, StoreError, Tx};
 
@@ -180,7 +180,7 @@ impl Store {
 /// What history tells of an assignment as it stands.
 fn entry<'a>(assignment: &'a AssignmentRecord, action: &'a str, actor: &'a str) -> Entry<'a> {
     Entry {
-        product: (assignment.product_key, &assignment.product_id, assignment.shop_id),
+        product: Subject { key: assignment.product_key, id: &assignment.product_id, shop: assignment.shop_id },
         taxonomy: Some(assignment.taxonomy()),
         action,
         actor,

@@ -8,14 +8,15 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use sqlx::{FromRow, Row};
+use sqlx::{AssertSqlSafe, FromRow, Row};
 use sqlx_macros::FromRow;
 
 use crate::domain::{Details, Precision, Taxonomy, Verdict};
 use crate::store::details::StoredDetails;
 use crate::store::fairness::{self, FairQueue};
-use crate::store::journal::{self, AUTO_ASSIGNMENT, Entry, stored_taxonomy, taxonomy_from_stored};
+use crate::store::journal::{self, AUTO_ASSIGNMENT, Entry, Subject, stored_taxonomy, taxonomy_from_stored};
 use crate::store::parked::{self, Failure};
+use crate::store::products::{SIZE, bytes_before};
 use crate::store::{Store, StoreError, Tx, memory};
 
 /// Most bytes of details that are claimed at once; at least one product is claimed, however large.
@@ -94,7 +95,7 @@ impl Store {
         }
         let (accounts, ids): (Vec<i64>, Vec<i64>) = queued.into_iter().unzip();
         // Several rows may name one product, and none that exists any more.
-        let rows = sqlx::query(
+        let rows = sqlx::query(AssertSqlSafe(format!(
             "with queued as (
                  select queue.account_id as lane, queue_id, product_key, turn
                  from unnest($1::bigint[], $2::bigint[]) with ordinality as claimed (account, id, turn)
@@ -104,20 +105,21 @@ impl Store {
                  from queued group by product_key
              ), sized as (
                  select wanted.*, p.account_id, p.product_id, p.shop_id, p.details,
-                        coalesce(sum(coalesce(details_size, octet_length(details::text)))
-                            over (order by turn rows between unbounded preceding and 1 preceding), 0) as before
+                        {} as before
                  from wanted left join products p using (product_key)
              )
              select lanes, queue_ids, product_key, account_id, product_id, shop_id, details,
                     (select decision_precision from accounts where accounts.account_id = sized.account_id)
                         as decision_precision, taxonomies, epochs, pending
              from sized cross join lateral (
-                 select coalesce(array_agg(taxonomy), '{}') as taxonomies, coalesce(array_agg(auto_epoch), '{}') as epochs,
-                        coalesce(array_agg(auto_state = 'PENDING'), '{}') as pending
+                 select coalesce(array_agg(taxonomy), '{{}}') as taxonomies,
+                        coalesce(array_agg(auto_epoch), '{{}}') as epochs,
+                        coalesce(array_agg(auto_state = 'PENDING'), '{{}}') as pending
                  from (select taxonomy, auto_epoch, auto_state from assignments a
                        where a.product_key = sized.product_key order by taxonomy) as slots) as of_product
              where before < $3 order by product_key",
-        )
+            bytes_before(SIZE, "turn")
+        )))
         .bind(&accounts)
         .bind(&ids)
         .bind(CLAIM_BYTES)
@@ -265,7 +267,7 @@ impl Batch {
             let Some(version) = versions.get(&(claim.product_key, stored_taxonomy(slot.taxonomy))) else { continue };
             accounts.push(claim.account);
             entries.push(Entry {
-                product: (claim.product_key, &claim.product_id, claim.shop_id),
+                product: Subject { key: claim.product_key, id: &claim.product_id, shop: claim.shop_id },
                 taxonomy: Some(slot.taxonomy),
                 action: "AUTO_ASSIGN",
                 actor: AUTO_ASSIGNMENT,

@@ -7,7 +7,7 @@ use sqlx_macros::FromRow;
 use crate::domain::ShopId;
 use crate::domain::assignment::{Status, Strategy};
 use crate::store::accounts::Caller;
-use crate::store::journal::{self, Entry, taxonomy_from_stored};
+use crate::store::journal::{self, Entry, Subject, taxonomy_from_stored};
 use crate::store::{Store, StoreError, Tx, quota, with_retries};
 
 pub use claims::{Batch, CLAIM_BYTES, Claim, Decided, Slot};
@@ -134,7 +134,11 @@ impl Store {
             let entries: Vec<Entry<'_>> = requeued
                 .iter()
                 .map(|assignment| Entry {
-                    product: (assignment.product_key, &assignment.product_id, assignment.shop_id),
+                    product: Subject {
+                        key: assignment.product_key,
+                        id: &assignment.product_id,
+                        shop: assignment.shop_id,
+                    },
                     taxonomy: Some(taxonomy_from_stored(assignment.taxonomy)),
                     action: "REQUEUE",
                     actor: &caller.user,

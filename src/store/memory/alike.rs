@@ -8,7 +8,7 @@ use crate::domain::Taxonomy;
 use crate::store::details::{StoredDetails, read_all, readable};
 use crate::store::journal::stored_taxonomy;
 use crate::store::memory::READ_BYTES;
-use crate::store::products::SIZE;
+use crate::store::products::{SIZE, bytes_before};
 use crate::store::{Store, StoreError, Tx};
 
 /// Products that are looked at at once for one decision.
@@ -94,15 +94,15 @@ impl Store {
                        >= least(cardinality(words), cardinality($3))
                  order by product_key limit $5
              ), sized as materialized (
-                 select product_key, count(*) over () as found, coalesce(sum({SIZE}) over (
-                     order by product_key rows between unbounded preceding and 1 preceding), 0) as before
+                 select product_key, count(*) over () as found, {} as before
                  from near join products using (product_key) where account_id = $1
              )
              select product_key, a.product_id, a.shop_id, assignment_uuid, status, strategy, product_class, details, found,
                     exists (select from memory_decisions known where known.account_id = $1
                             and known.assignment_uuid = a.assignment_uuid and known.verdict <> 0) as is_decided
              from sized join products p using (product_key) join assignments a using (product_key)
-             where p.account_id = $1 and a.taxonomy = $2 and before < $6 order by product_key"
+             where p.account_id = $1 and a.taxonomy = $2 and before < $6 order by product_key",
+            bytes_before(SIZE, "product_key")
         )))
         .bind(account)
         .bind(stored_taxonomy(taxonomy))
@@ -133,15 +133,15 @@ impl Store {
                  select product_key, (select count(*) from unnest(words) as word where word = any($3)) as shared
                  from product_words where words && $3 and account_id = $1 order by shared desc, product_key limit $4
              ), sized as materialized (
-                 select product_key, shared, coalesce(sum({SIZE}) over (
-                     order by shared desc, product_key rows between unbounded preceding and 1 preceding), 0) as before
+                 select product_key, shared, {} as before
                  from near join products using (product_key) where account_id = $1
              )
              select product_key, a.product_id, a.shop_id, assignment_uuid, status, strategy, product_class, details,
                     exists (select from memory_decisions known where known.account_id = $1
                             and known.assignment_uuid = a.assignment_uuid and known.verdict <> 0) as is_decided
              from sized join products p using (product_key) join assignments a using (product_key)
-             where p.account_id = $1 and a.taxonomy = $2 and before < $5 order by shared desc, product_key"
+             where p.account_id = $1 and a.taxonomy = $2 and before < $5 order by shared desc, product_key",
+            bytes_before(SIZE, "shared desc, product_key")
         )))
         .bind(account)
         .bind(stored_taxonomy(taxonomy))

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::domain::{Details, Precision, Taxonomy};
 use crate::store::auto_queue::{self, Touched};
 use crate::store::details::StoredDetails;
-use crate::store::journal::{self, Entry, stored_taxonomy, taxonomy_from_stored};
+use crate::store::journal::{self, Entry, Subject, stored_taxonomy, taxonomy_from_stored};
 use crate::store::{Store, StoreError, Tx, with_retries};
 
 /// Accounts whose decisions are worked off in one round.
@@ -152,7 +152,7 @@ async fn requeue(tx: &mut Tx, lesson: &MemoryLesson, products: &[i64]) -> Result
     let entries: Vec<Entry<'_>> = touched
         .iter()
         .map(|assignment| Entry {
-            product: (assignment.product_key, &assignment.product_id, assignment.shop_id),
+            product: Subject { key: assignment.product_key, id: &assignment.product_id, shop: assignment.shop_id },
             taxonomy: Some(lesson.taxonomy),
             action: "REQUEUE",
             actor: MEMORY,

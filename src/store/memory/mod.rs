@@ -6,13 +6,14 @@ mod alike;
 mod lessons;
 mod transfer;
 
-use sqlx::Row;
+use sqlx::{AssertSqlSafe, Row};
 use sqlx_macros::FromRow;
 use uuid::Uuid;
 
 use crate::domain::Taxonomy;
 use crate::store::details::{StoredDetails, readable};
 use crate::store::journal::taxonomy_from_stored;
+use crate::store::products::bytes_before;
 use crate::store::{Store, StoreError};
 
 pub(super) use alike::keep_words;
@@ -108,17 +109,17 @@ impl Store {
             None => ("0", LAST_TRANSACTION),
         };
         let (from, assignment) = after.unwrap_or_else(|| (from.to_owned(), Uuid::nil()));
-        let rows = sqlx::query(
+        let rows = sqlx::query(AssertSqlSafe(format!(
             "select *, changed_in::text as transaction
-             from (select *, count(*) over () as found, coalesce(sum(octet_length(texts::text)) over (
-                       order by changed_in, assignment_uuid rows between unbounded preceding and 1 preceding), 0) as before
+             from (select *, count(*) over () as found, {} as before
                    from (select account_id, assignment_uuid, taxonomy, verdict, product_class, texts, changed_in
                          from memory_decisions
                          where (changed_in, assignment_uuid) > ($1::text::xid8, $2) and changed_in < $3::text::xid8
                            and ($4::text is null or not pg_visible_in_snapshot(changed_in, $4::text::pg_snapshot))
                          order by changed_in, assignment_uuid limit $5) as page) as page
              where before < $6 order by changed_in, assignment_uuid",
-        )
+            bytes_before("octet_length(texts::text)", "changed_in, assignment_uuid")
+        )))
         .bind(from)
         .bind(assignment)
         .bind(until)

@@ -9,7 +9,7 @@ use crate::domain::applications::Application;
 use crate::domain::validation::Declarations;
 use crate::domain::{Fault, Product, ShopId};
 use crate::store::accounts::Caller;
-use crate::store::journal;
+use crate::store::journal::{self, Entry};
 use crate::store::products::change::{Change, Replacement, change_products, replace_products};
 use crate::store::products::create::{Creation, ENTRIES_OF_CREATION};
 use crate::store::products::locked::{Current, Stored, details_of, lock_products, parts, unreadable};
@@ -18,7 +18,7 @@ use crate::store::products::write::{
     Asked, Columns, NewProduct, PRODUCT_BYTES, announce, check_version, has_attributes, product_entry, product_faults,
     relied_on,
 };
-use crate::store::{Store, StoreError, attributes, pictures, quota, with_retries};
+use crate::store::{Store, StoreError, Tx, attributes, pictures, quota, with_retries};
 
 /// A change of one product of many.
 #[derive(Clone, Debug)]
@@ -206,56 +206,17 @@ impl Store {
                     Err(error) => Some(Fate::of(error)?),
                 });
             }
-            let (mut entries, mut checks, mut declarations) = (Vec::new(), 0, None);
+            let mut updating =
+                Updating { caller, shop, skip, fates, declarations: None, entries: Vec::new(), requeued: 0 };
             for (bytes, part) in parts(&named, |(.., current)| current.size) {
-                let stored = details_of(&mut tx, part.iter().map(|(.., current)| *current)).await?;
-                let made = part.iter().map(|&(at, update, current)| match stored.get(&current.product_key) {
-                    Some(details) => (at, patch(details, current, update, apply)),
-                    None => (at, Err(StoreError::not_found(unknown_product(&update.product_id)))),
-                });
-                let made: Vec<_> = computing::in_place(bytes, || made.collect());
-                let mut patched = Vec::with_capacity(part.len());
-                for (at, made) in made {
-                    let made = match made {
-                        Ok(made) => made,
-                        Err(error) => {
-                            fates[at] = Some(Fate::of(error)?);
-                            continue;
-                        }
-                    };
-                    if has_attributes(&made.product) && declarations.is_none() {
-                        declarations = Some(attributes::declarations(&mut tx, caller.account).await?);
-                    }
-                    let (id, none) = (&made.current.product_id, Declarations::default());
-                    let declared = declarations.as_ref().unwrap_or(&none);
-                    let faults = product_faults(id, &made.product, &made.columns, shop, declared);
-                    if faults.is_empty() {
-                        fates[at] = Some(Fate::Changed(made.current.version + 1));
-                        patched.push(made);
-                    } else {
-                        fates[at] = Some(Fate::Broken(faults));
-                    }
-                }
-                // Of what is done as a whole or not at all, the rest is judged only where something cannot be done.
-                if skip || fates.iter().flatten().all(|fate| matches!(fate, Fate::Changed(_))) {
-                    let changes: Vec<Change<'_, '_>> = patched
-                        .iter()
-                        .map(|made| Change {
-                            current: made.current,
-                            before: stored.get(&made.current.product_key).and_then(|stored| stored.as_ref().ok()),
-                            product: &made.product,
-                            columns: &made.columns,
-                            asked: made.asked.clone(),
-                        })
-                        .collect();
-                    checks += change_products(&mut tx, caller, shop, &changes, &mut entries).await?;
-                }
+                updating.part(&mut tx, bytes, part, apply).await?;
             }
+            let Updating { fates, entries, requeued, .. } = updating;
             let fates: Vec<Fate> = fates.into_iter().flatten().collect();
             if let Some(error) = first_failure(&fates).filter(|_| !skip) {
                 return Err(error);
             }
-            quota::charge(&mut tx, caller, checks).await?;
+            quota::charge(&mut tx, caller, requeued).await?;
             journal::record(&mut tx, caller.account, &entries).await?;
             tx.commit().await?;
             Ok(fates)
@@ -308,8 +269,7 @@ impl Store {
             let entries: Vec<_> = gone
                 .iter()
                 .map(|current| {
-                    let product = (current.product_key, current.product_id.as_str(), shop.stored());
-                    product_entry(product, "PRODUCT_DELETED", &caller.user, current.version + 1)
+                    product_entry(current.in_journal(shop), "PRODUCT_DELETED", &caller.user, current.version + 1)
                 })
                 .collect();
             journal::record(&mut tx, caller.account, &entries).await?;
@@ -317,6 +277,74 @@ impl Store {
             Ok(fates)
         })
         .await
+    }
+}
+
+/// Updates that are being made: what became of those so far, and what is still to be written of them.
+struct Updating<'a> {
+    caller: &'a Caller,
+    shop: ShopId,
+    /// Whether what cannot be done is left, and the rest done.
+    skip: bool,
+    /// By the place of the update; none where its part is yet to come.
+    fates: Vec<Option<Fate>>,
+    /// Those of the account; few products have attributes.
+    declarations: Option<Declarations>,
+    entries: Vec<Entry<'a>>,
+    requeued: usize,
+}
+
+impl<'a> Updating<'a> {
+    /// Patches the products of one part, and writes those that may be.
+    async fn part(
+        &mut self,
+        tx: &mut Tx,
+        bytes: usize,
+        part: &[(usize, &Update, &'a Current)],
+        apply: &impl Fn(&Product, &Value) -> Result<Product, Vec<Fault>>,
+    ) -> Result<(), StoreError> {
+        let stored = details_of(tx, part.iter().map(|(.., current)| *current)).await?;
+        let made = part.iter().map(|&(at, update, current)| match stored.of(current) {
+            Some(details) => (at, patch(details, current, update, apply)),
+            None => (at, Err(StoreError::not_found(unknown_product(&update.product_id)))),
+        });
+        let made: Vec<_> = computing::in_place(bytes, || made.collect());
+        let mut patched = Vec::with_capacity(part.len());
+        for (at, made) in made {
+            self.fates[at] = Some(match made {
+                Err(error) => Fate::of(error)?,
+                Ok(made) => {
+                    if has_attributes(&made.product) && self.declarations.is_none() {
+                        self.declarations = Some(attributes::declarations(tx, self.caller.account).await?);
+                    }
+                    let (id, none) = (&made.current.product_id, Declarations::default());
+                    let declared = self.declarations.as_ref().unwrap_or(&none);
+                    let faults = product_faults(id, &made.product, &made.columns, self.shop, declared);
+                    if faults.is_empty() {
+                        let version = made.current.version + 1;
+                        patched.push(made);
+                        Fate::Changed(version)
+                    } else {
+                        Fate::Broken(faults)
+                    }
+                }
+            });
+        }
+        // Of what is done as a whole or not at all, the rest is judged only where something cannot be done.
+        if self.skip || self.fates.iter().flatten().all(|fate| matches!(fate, Fate::Changed(_))) {
+            let changes: Vec<Change<'_, '_>> = patched
+                .iter()
+                .map(|made| Change {
+                    current: made.current,
+                    before: stored.readable(made.current),
+                    product: &made.product,
+                    columns: &made.columns,
+                    asked: made.asked.clone(),
+                })
+                .collect();
+            self.requeued += change_products(tx, self.caller, self.shop, &changes, &mut self.entries).await?;
+        }
+        Ok(())
     }
 }
 

@@ -6,7 +6,7 @@ use crate::domain::applications::Application;
 use crate::domain::assignment::Status;
 use crate::domain::{Details, Product, ShopId};
 use crate::store::accounts::Caller;
-use crate::store::journal::{Entry, taxonomy_from_stored};
+use crate::store::journal::{Entry, Subject, taxonomy_from_stored};
 use crate::store::products::locked::{Current, details_of, parts};
 use crate::store::products::write::{Columns, NewProduct, announce, product_entry};
 use crate::store::{StoreError, Tx, auto_queue};
@@ -59,7 +59,7 @@ pub(super) async fn change_products<'a>(
     let versions: Vec<i64> = changes.iter().map(|change| change.current.version + 1).collect();
     announce(tx, caller.account, &keys, &versions, false).await?;
     for change in changes {
-        let product = (change.current.product_key, change.current.product_id.as_str(), shop.stored());
+        let product = change.current.in_journal(shop);
         entries.push(product_entry(product, "PRODUCT_UPDATED", &caller.user, change.current.version + 1));
     }
 
@@ -86,7 +86,7 @@ pub(super) async fn change_products<'a>(
         }
         let id = affected.get(&assignment.product_key).copied().unwrap_or_default();
         entries.push(Entry {
-            product: (assignment.product_key, id, shop.stored()),
+            product: Subject { key: assignment.product_key, id, shop: shop.stored() },
             taxonomy: Some(taxonomy_from_stored(assignment.taxonomy)),
             action: "PRODUCT_CHANGED",
             actor: &caller.user,
@@ -117,7 +117,7 @@ pub(super) async fn replace_products<'a>(
     for (_, part) in parts(replacements, |(current, ..)| current.size) {
         let stored = details_of(tx, part.iter().map(|(current, ..)| *current)).await?;
         let change = part.iter().map(|&(current, new, columns)| {
-            let before = stored.get(&current.product_key).and_then(|stored| stored.as_ref().ok());
+            let before = stored.readable(current);
             Change { current, before, product: &new.product, columns, asked: asked.to_vec() }
         });
         let changes: Vec<Change<'_, '_>> = change.collect();

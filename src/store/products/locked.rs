@@ -9,6 +9,7 @@ use crate::computing;
 use crate::domain::limits::MAX_PRODUCT_BYTES;
 use crate::domain::{Details, Fault, ShopId};
 use crate::store::details::{StoredDetails, bytes_of};
+use crate::store::journal::Subject;
 use crate::store::products::SIZE;
 use crate::store::{StoreError, Tx};
 
@@ -28,11 +29,30 @@ pub(super) struct Current {
     pub size: i32,
 }
 
+impl Current {
+    /// The product as the journal names it.
+    pub(super) fn in_journal(&self, shop: ShopId) -> Subject<'_> {
+        Subject { key: self.product_key, id: &self.product_id, shop: shop.stored() }
+    }
+}
+
 /// Details as they are stored, or why they cannot be read: such can still be replaced and deleted.
 pub(super) type Stored = Result<Details, String>;
 
 /// Details of products by their keys.
-pub(super) type StoredByKey = HashMap<i64, Stored>;
+pub(super) struct StoredByKey(HashMap<i64, Stored>);
+
+impl StoredByKey {
+    /// Those of a product, where it was asked for.
+    pub(super) fn of(&self, product: &Current) -> Option<&Stored> {
+        self.0.get(&product.product_key)
+    }
+
+    /// Those of a product, where they can be read.
+    pub(super) fn readable(&self, product: &Current) -> Option<&Details> {
+        self.of(product)?.as_ref().ok()
+    }
+}
 
 /// The products of these ids, locked in the order of their ids, so that writers never wait for each other in a circle.
 ///
@@ -105,15 +125,15 @@ pub(super) async fn details_of(
 ) -> Result<StoredByKey, StoreError> {
     let keys: Vec<i64> = products.map(|current| current.product_key).collect();
     if keys.is_empty() {
-        return Ok(StoredByKey::new());
+        return Ok(StoredByKey(HashMap::new()));
     }
     let rows = sqlx::query("select product_key, details from products where product_key = any($1)")
         .bind(keys)
         .fetch_all(&mut **tx)
         .await?;
     let read = |row: &PgRow| Ok((row.try_get("product_key")?, stored(row)));
-    let read = || rows.iter().map(read).collect::<Result<StoredByKey, sqlx::Error>>();
-    Ok(computing::in_place(bytes_of(&rows), read)?)
+    let read = || rows.iter().map(read).collect::<Result<HashMap<i64, Stored>, sqlx::Error>>();
+    Ok(StoredByKey(computing::in_place(bytes_of(&rows), read)?))
 }
 
 fn stored(row: &PgRow) -> Stored {

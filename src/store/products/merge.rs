@@ -9,11 +9,12 @@ use crate::domain::applications::Application;
 use crate::domain::validation::Declarations;
 use crate::domain::{Fault, Product, ShopId, merge_patch};
 use crate::store::accounts::Caller;
+use crate::store::journal::{self, Entry};
 use crate::store::products::change::{Change, change_products};
 use crate::store::products::create::{Creation, ENTRIES_OF_CREATION};
 use crate::store::products::locked::{Current, StoredByKey, details_of, lock_products, parts, unreadable};
 use crate::store::products::write::{Columns, NewProduct, PRODUCT_BYTES, has_attributes, product_faults};
-use crate::store::{Store, StoreError, Tx, attributes, journal, quota, with_retries};
+use crate::store::{Store, StoreError, Tx, attributes, quota, with_retries};
 
 /// What became of a product.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,52 +70,11 @@ impl Store {
             existing.iter().map(|current| (current.product_id.as_str(), current)).collect();
         let named: Vec<Named<'_>> =
             patched.iter().map(|(id, patch)| (*id, *patch, existing.get(id).copied())).collect();
-        // Most files know no attributes, and an account may have declared a thousand.
-        let mut declarations = None;
-        let (mut merged, mut products, mut columns) = (Vec::with_capacity(patched.len()), Vec::new(), Vec::new());
-        let (mut entries, mut requeued) = (Vec::new(), 0);
+        let mut merging = Merging::of(caller, shop);
         for (bytes, part) in parts(&named, |(.., current)| current.map_or(0, |current| current.size)) {
-            let stored = details_of(&mut tx, part.iter().filter_map(|(.., current)| *current)).await?;
-            let made = computing::in_place(bytes + part.len() * PRODUCT_BYTES, || {
-                part.iter().map(|named| merged_product(named, &stored)).collect::<Result<Vec<_>, _>>()
-            })?;
-            let mut written = Vec::new();
-            for ((id, _, current), made) in part.iter().zip(made) {
-                let product = match made {
-                    Err(done) => {
-                        merged.push(done);
-                        continue;
-                    }
-                    Ok(product) => product,
-                };
-                if has_attributes(&product) && declarations.is_none() {
-                    declarations = Some(attributes::declarations(&mut tx, caller.account).await?);
-                }
-                let none = Declarations::default();
-                match judge(*current, id, product, shop, declarations.as_ref().unwrap_or(&none))? {
-                    Err(faults) => merged.push(Merged::Refused(faults)),
-                    Ok((new, own)) => match current {
-                        Some(current) => {
-                            merged.push(Merged::Updated);
-                            written.push((*current, new, own));
-                        }
-                        None => {
-                            merged.push(Merged::Created);
-                            products.push(new);
-                            columns.push(own);
-                        }
-                    },
-                }
-            }
-            let changes: Vec<Change<'_, '_>> = written
-                .iter()
-                .map(|(current, new, columns)| {
-                    let before = stored.get(&current.product_key).and_then(|stored| stored.as_ref().ok());
-                    Change { current, before, product: &new.product, columns, asked: applications_of(current) }
-                })
-                .collect();
-            requeued += change_products(&mut tx, caller, shop, &changes, &mut entries).await?;
+            merging.part(&mut tx, bytes, part).await?;
         }
+        let Merging { merged, products, columns, entries, requeued, .. } = merging;
         // Last, since a statement that makes products numbers their entries from the first.
         let fresh = products.len();
         quota::require_room(&mut tx, caller, fresh).await?;
@@ -128,6 +88,80 @@ impl Store {
             tx.commit().await?;
         }
         Ok(merged)
+    }
+}
+
+/// Patches that are being merged: what became of those so far, and what is still to be written of them.
+struct Merging<'a> {
+    caller: &'a Caller,
+    shop: ShopId,
+    /// Those of the account; most files know no attributes, and an account may have declared a thousand.
+    declarations: Option<Declarations>,
+    merged: Vec<Merged>,
+    /// Products that are to be made, with their columns.
+    products: Vec<NewProduct>,
+    columns: Vec<Columns>,
+    entries: Vec<Entry<'a>>,
+    requeued: usize,
+}
+
+impl<'a> Merging<'a> {
+    fn of(caller: &'a Caller, shop: ShopId) -> Merging<'a> {
+        Merging {
+            caller,
+            shop,
+            declarations: None,
+            merged: Vec::new(),
+            products: Vec::new(),
+            columns: Vec::new(),
+            entries: Vec::new(),
+            requeued: 0,
+        }
+    }
+
+    /// Merges one part, and writes the products of it that are there and change.
+    async fn part(&mut self, tx: &mut Tx, bytes: usize, part: &[Named<'a>]) -> Result<(), StoreError> {
+        let stored = details_of(tx, part.iter().filter_map(|(.., current)| *current)).await?;
+        let made = computing::in_place(bytes + part.len() * PRODUCT_BYTES, || {
+            part.iter().map(|named| merged_product(named, &stored)).collect::<Result<Vec<_>, _>>()
+        })?;
+        let mut written = Vec::new();
+        for ((id, _, current), made) in part.iter().zip(made) {
+            let product = match made {
+                Err(done) => {
+                    self.merged.push(done);
+                    continue;
+                }
+                Ok(product) => product,
+            };
+            if has_attributes(&product) && self.declarations.is_none() {
+                self.declarations = Some(attributes::declarations(tx, self.caller.account).await?);
+            }
+            let none = Declarations::default();
+            match judge(*current, id, product, self.shop, self.declarations.as_ref().unwrap_or(&none))? {
+                Err(faults) => self.merged.push(Merged::Refused(faults)),
+                Ok((new, columns)) => match current {
+                    Some(current) => {
+                        self.merged.push(Merged::Updated);
+                        written.push((*current, new, columns));
+                    }
+                    None => {
+                        self.merged.push(Merged::Created);
+                        self.products.push(new);
+                        self.columns.push(columns);
+                    }
+                },
+            }
+        }
+        let changes: Vec<Change<'_, '_>> = written
+            .iter()
+            .map(|(current, new, columns)| {
+                let (before, asked) = (stored.readable(current), applications_of(current));
+                Change { current, before, product: &new.product, columns, asked }
+            })
+            .collect();
+        self.requeued += change_products(tx, self.caller, self.shop, &changes, &mut self.entries).await?;
+        Ok(())
     }
 }
 
@@ -149,7 +183,7 @@ fn merged_product(
     stored: &StoredByKey,
 ) -> Result<Result<Product, Merged>, StoreError> {
     let refused = |fault: Fault| Ok(Err(Merged::Refused(vec![fault.on(*id)])));
-    let before = match current.and_then(|current| Some((current, stored.get(&current.product_key)?))) {
+    let before = match current.and_then(|current| Some((current, stored.of(current)?))) {
         None => None,
         Some((current, Ok(details))) => {
             Some(Product { shop_ids: current.shop_ids.clone(), product_details: details.clone() })

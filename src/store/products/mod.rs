@@ -95,6 +95,11 @@ const COLUMNS: &str = "product_key, product_id, shop_id, version, shop_ids, deta
 /// Bytes of a product's details; of rows that were not measured when they were written they are counted.
 pub(super) const SIZE: &str = "coalesce(details_size, octet_length(details::text))";
 
+/// SQL for the bytes of all rows that come before a row, in an order: with it a read is cut where it has enough.
+pub(super) fn bytes_before(size: &str, order: &str) -> String {
+    format!("coalesce(sum({size}) over (order by {order} rows between unbounded preceding and 1 preceding), 0)")
+}
+
 /// A fault that says the product does not exist.
 pub(super) fn unknown_product(product_id: &str) -> Fault {
     Fault::at("productId", "UNKNOWN_PRODUCT", format!("there is no product \"{product_id}\"")).on(product_id)
@@ -199,12 +204,10 @@ impl Store {
         position: &Position<String>,
         size: usize,
     ) -> Result<ProductPage, StoreError> {
-        let order =
-            if matches!(position, Position::Before(_)) { " order by product_id desc" } else { " order by product_id" };
+        let order = if matches!(position, Position::Before(_)) { "product_id desc" } else { "product_id" };
         let mut query = QueryBuilder::new("select ");
-        query.push(COLUMNS).push(", found from (select *, count(*) over () as found, coalesce(sum(");
-        query.push(SIZE).push(") over (").push(order.trim_start());
-        query.push(" rows between unbounded preceding and 1 preceding), 0) as before from (select * from products");
+        query.push(COLUMNS).push(", found from (select *, count(*) over () as found, ");
+        query.push(bytes_before(SIZE, order)).push(" as before from (select * from products");
         query.push(" where account_id = ").push_bind(account).push(" and shop_id = ").push_bind(shop.stored());
         push_selection(&mut query, product_ids, shop_ids);
         match position {
@@ -216,8 +219,8 @@ impl Store {
                 query.push(" and product_id < ").push_bind(id.clone());
             }
         }
-        query.push(order).push(" limit ").push_bind(size as i64 + 1);
-        query.push(") as products) as products where before < ").push_bind(PAGE_BYTES).push(order);
+        query.push(" order by ").push(order).push(" limit ").push_bind(size as i64 + 1);
+        query.push(") as products) as products where before < ").push_bind(PAGE_BYTES).push(" order by ").push(order);
         let mut rows = query.build().fetch_all(self.pool()).await?;
         let found: i64 = rows.first().map_or(Ok(0), |row| row.try_get("found"))?;
         rows.truncate(size);
@@ -248,9 +251,9 @@ impl Store {
         let mut query = QueryBuilder::new("select ");
         query
             .push(COLUMNS)
-            .push(", turn, found from (select products.*, turn, count(*) over () as found, coalesce(sum(");
-        query.push(SIZE).push(") over (order by turn rows between unbounded preceding and 1 preceding), 0) as before");
-        query.push(" from products join unnest(").push_bind(keys);
+            .push(", turn, found from (select products.*, turn, count(*) over () as found, ")
+            .push(bytes_before(SIZE, "turn"));
+        query.push(" as before from products join unnest(").push_bind(keys);
         query.push("::bigint[]) with ordinality as hit (key, turn) on product_key = key where account_id = ");
         query.push_bind(account).push(") as products where before < ").push_bind(PAGE_BYTES).push(" order by turn");
         let rows = query.build().fetch_all(self.pool()).await?;

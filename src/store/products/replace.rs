@@ -157,8 +157,7 @@ impl Store {
                 .await?;
             let version = current.version + 1;
             announce(&mut tx, caller.account, &[current.product_key], &[version], true).await?;
-            let product = (current.product_key, product_id, shop.stored());
-            let entry = product_entry(product, "PRODUCT_DELETED", &caller.user, version);
+            let entry = product_entry(current.in_journal(shop), "PRODUCT_DELETED", &caller.user, version);
             journal::record(&mut tx, caller.account, &[entry]).await?;
             Ok(tx.commit().await?)
         })

@@ -6,7 +6,7 @@ use crate::domain::applications::{self, Application};
 use crate::domain::validation::{self, Declarations};
 use crate::domain::{Fault, Product, ProductId, ShopId};
 use crate::store::accounts::Caller;
-use crate::store::journal::Entry;
+use crate::store::journal::{Entry, Subject};
 use crate::store::products::locked::Current;
 use crate::store::products::unknown_product;
 use crate::store::{Store, StoreError, Tx, attributes};
@@ -111,12 +111,7 @@ pub(super) async fn relied_on(
     }
 }
 
-pub(super) fn product_entry<'a>(
-    product: (i64, &'a str, i64),
-    action: &'a str,
-    actor: &'a str,
-    version: i64,
-) -> Entry<'a> {
+pub(super) fn product_entry<'a>(product: Subject<'a>, action: &'a str, actor: &'a str, version: i64) -> Entry<'a> {
     Entry { product, action, actor, version, ..Entry::default() }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use sqlx::Row as _;
+use sqlx::{AssertSqlSafe, Row as _};
 use sqlx_macros::FromRow;
 use uuid::Uuid;
 
@@ -11,6 +11,7 @@ use crate::domain::Details;
 use crate::domain::filter::Document;
 use crate::store::details::StoredDetails;
 use crate::store::fairness::{self, FairQueue};
+use crate::store::products::{SIZE, bytes_before};
 use crate::store::{Store, StoreError, Tx, parked};
 
 /// Most bytes of stored details that are read at once; at least one product is read, however large.
@@ -357,15 +358,15 @@ impl ReadProducts {
 
 /// Reads products by their keys, the first ones first, without the details of those beyond [`MAX_READ_BYTES`].
 async fn read_products(tx: &mut Tx, keys: &[i64]) -> Result<ReadProducts, StoreError> {
-    let rows = sqlx::query(
+    let rows = sqlx::query(AssertSqlSafe(format!(
         "select product_key, account_id, shop_id, product_id, version, before >= $2 as later,
                 case when before < $2 then details end as details
-         from (select products.*, turn, coalesce(sum(coalesce(details_size, octet_length(details::text)))
-                      over (order by turn rows between unbounded preceding and 1 preceding), 0) as before
+         from (select products.*, turn, {} as before
                from unnest($1::bigint[]) with ordinality as wanted (key, turn)
                join products on product_key = key) as sized
          order by turn",
-    )
+        bytes_before(SIZE, "turn")
+    )))
     .bind(keys)
     .bind(MAX_READ_BYTES)
     .fetch_all(&mut **tx)
