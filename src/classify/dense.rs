@@ -2,11 +2,20 @@
 
 use super::features::Field;
 use super::model::Model;
-use super::score::{Detail, MAX_CANDIDATES, Scorer};
+use super::score::{CANDIDATE_FEATURES, Detail, MAX_CANDIDATES, Scorer, TEXT_FEATURES};
 use super::voices::{Opinion, exponential};
 
 /// Features that are the logarithm of the second and of the third voice's probability of a candidate's heading.
 pub const OPINIONS: [usize; 2] = [25, 28];
+/// Features of a candidate that tell what its description says by itself.
+const DESCRIPTION_SUPPORTS: std::ops::Range<usize> = 36..39;
+/// Features of a candidate by name and description together, each with the one that tells the same of the name alone.
+const DESCRIBED: [(usize, usize); 4] = [(39, 1), (40, 2), (41, 3), (42, OPINIONS[0])];
+/// Features of a text that say that there is a description, and how much it speaks for the best heading.
+const HAS_DESCRIPTION: [usize; 2] = [20, 22];
+/// Features of a text that tell the share of the best heading by the name, and with the description.
+const BEST_SHARE: usize = 4;
+const DESCRIBED_SHARES: [usize; 2] = [26, 27];
 /// Feature of the text that says that its name as a whole stands in the corpus, under the heading that seems best.
 pub const KNOWN_NAME: usize = 28;
 /// Nearest rows below this similarity say nothing.
@@ -254,6 +263,24 @@ impl Scorer {
         }
         nearest
     }
+}
+
+/// The dense features of a candidate as they were without the description.
+pub(super) fn by_name(dense: &[f32; CANDIDATE_FEATURES]) -> [f32; CANDIDATE_FEATURES] {
+    let mut named = *dense;
+    named[DESCRIPTION_SUPPORTS].fill(0.0);
+    for (described, of_name) in DESCRIBED {
+        named[described] = dense[of_name];
+    }
+    named
+}
+
+/// The same of the features of a text.
+pub(super) fn text_by_name(text: &[f32; TEXT_FEATURES]) -> [f32; TEXT_FEATURES] {
+    let mut named = *text;
+    HAS_DESCRIPTION.into_iter().for_each(|at| named[at] = 0.0);
+    DESCRIBED_SHARES.into_iter().for_each(|at| named[at] = text[BEST_SHARE]);
+    named
 }
 
 /// How much a field speaks for a heading: 0 when it does not, at most a bound that its floor sets. It never speaks against

@@ -14,9 +14,9 @@ const MAX_BY_VOICE: usize = 6;
 /// Most candidates.
 pub(super) const MAX_CANDIDATES: usize = MAX_BY_SCORE + MAX_BY_VOICE;
 /// Dense features of a candidate.
-const CANDIDATE_FEATURES: usize = 44;
+pub(super) const CANDIDATE_FEATURES: usize = 44;
 /// Features of a text.
-const TEXT_FEATURES: usize = 32;
+pub(super) const TEXT_FEATURES: usize = 32;
 /// Weight of name, tags and description in choosing candidates, where a name says anything.
 const CHOICE: [f32; FIELDS] = [1.0, 0.35, 0.5];
 
