@@ -121,11 +121,13 @@ impl App {
         App::with_connections(Plan::Unlimited, AdmissionSettings::default(), 1).await
     }
 
-    /// A service with so many connections to its database at most.
+    /// A service with so many connections to its database at most. A request waits for one until there is one, and not for as
+    /// long as a busy machine lets it.
     pub(crate) async fn with_connections(plan: Plan, admission: AdmissionSettings, connections: u32) -> App {
         let database = database().await;
         let url = database.url.clone();
-        let settings = Settings { database_connections: connections, ..Settings::default() };
+        let settings =
+            Settings { database_connections: connections, database_acquire_timeout_ms: 30_000, ..Settings::default() };
         let store = Store::connect_with(&url, &settings).await.expect("a connection");
         let webhooks = WebhookSettings { webhooks_allow_private: true };
         App::made(&url, store, Some(database), plan, admission, &webhooks).await

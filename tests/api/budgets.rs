@@ -298,7 +298,7 @@ async fn who_finds_no_place_to_compute_is_charged_no_checks() {
 
 #[tokio::test]
 async fn lists_counts_and_actions_that_a_filter_may_make_slow_take_places_of_searches() {
-    let app = App::start().await;
+    let app = App::with_connections(Plan::Unlimited, AdmissionSettings::default(), SEARCHES as u32 + 8).await;
     app.create(&[("p", "x")]).await;
     let filter = "assignmentStatus=ALL&labels=!none";
     let list = format!("/assignments/TARIC?{filter}");
