@@ -79,12 +79,15 @@ impl Service {
         began.elapsed()
     }
 
-    async fn queued(&self) -> f64 {
-        let text = self.client.get(format!("{}/metrics", self.base)).send().await.expect("an answer");
-        let text = text.text().await.expect("metrics");
-        let line =
-            text.lines().find_map(|line| line.strip_prefix("vat_classification_auto_assignment_queue_products "));
-        line.and_then(|value| value.parse().ok()).unwrap_or(0.0)
+    /// Whether any assignment still waits for its result. The gauge of the queue is looked up every few seconds only.
+    async fn is_pending(&self) -> bool {
+        for taxonomy in ["TARIC", "TARES", "UKGT"] {
+            let list = format!("/assignments/{taxonomy}?assignmentStatus=ALL&autoAssignment=PENDING&size=1");
+            if self.get(&list).await["items"].as_array().is_some_and(|items| !items.is_empty()) {
+                return true;
+            }
+        }
+        false
     }
 }
 
@@ -108,13 +111,13 @@ async fn main() {
         let took = service.create(&format!("{run}-{round}"), BATCH).await;
         println!("create {BATCH} products in one request: {:.0} ms", took.as_secs_f64() * 1e3);
     }
-    while service.queued().await > 0.0 {
+    while service.is_pending().await {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let began = Instant::now();
     let took = service.create(&format!("{run}-backlog"), BACKLOG).await;
     println!("create {BACKLOG} products in one request: {:.2} s", took.as_secs_f64());
-    while service.queued().await > 0.0 {
+    while service.is_pending().await {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let rest = began.elapsed() - took;
