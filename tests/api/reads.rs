@@ -47,6 +47,13 @@ impl Reader {
         done
     }
 
+    /// Makes what is to be read.
+    async fn fill(&self, statements: &[&'static str]) {
+        for statement in statements {
+            sqlx::raw_sql(*statement).execute(self.large.store.pool()).await.expect(statement);
+        }
+    }
+
     /// Fails with all that read too much.
     fn judge(&self) {
         let line = |told: &Told| format!("{}: {} entries, at most {}", told.what, told.read, told.most);
@@ -55,6 +62,13 @@ impl Reader {
         // Statistics that nobody keeps would let everything pass.
         assert!(self.told.iter().any(|told| told.read > 0), "nothing is counted");
     }
+}
+
+/// Claims products, decides nothing of them, and answers how many results were stored.
+async fn work_off(large: &Large, most: usize) -> usize {
+    let batch = large.store.claim_auto_assignments(most).await.expect("a claim").expect("rows");
+    let (batch, decided) = decide_by(batch, |claim| vec![Verdict::default(); claim.slots.len()]).await;
+    batch.complete(&decided).await.expect("stored")
 }
 
 #[tokio::test]
@@ -87,12 +101,8 @@ async fn jobs_and_files_read_what_they_work_on() {
     let page = async |large: &Large| large.store.changes(caller.account, 0, 50, &Selection::default()).await;
     reader.within("a page of the feed", 160, page).await.expect("changes");
     reader.large.app.create(&[("n1", "Tee"), ("n2", "Tee")]).await;
-    let claim = async |large: &Large| {
-        let batch = large.store.claim_auto_assignments(500).await.expect("a claim").expect("rows");
-        let (batch, decided) = decide_by(batch, |claim| vec![Verdict::default(); claim.slots.len()]).await;
-        batch.complete(&decided).await
-    };
-    assert_eq!(reader.within("a claim", 60, claim).await.expect("stored"), 6);
+    let claim = async |large: &Large| work_off(large, 500).await;
+    assert_eq!(reader.within("a claim", 60, claim).await, 6);
     let slice = async |large: &Large| {
         (large.store.product_versions(0, 100).await, Postgres::new(&large.store).versions(0, 100).await)
     };
@@ -154,21 +164,15 @@ const WAITING: [&str; 7] = [
 #[tokio::test]
 async fn the_next_piece_of_work_is_found_without_reading_the_queue() {
     let mut reader = Reader::new(&QUEUES).await;
-    for statement in WAITING {
-        sqlx::raw_sql(statement).execute(reader.large.store.pool()).await.expect(statement);
-    }
-    let claim = async |large: &Large| {
-        let batch = large.store.claim_auto_assignments(50).await.expect("a claim").expect("rows");
-        let (batch, decided) = decide_by(batch, |claim| vec![Verdict::default(); claim.slots.len()]).await;
-        batch.complete(&decided).await
-    };
+    reader.fill(&WAITING).await;
+    let claim = async |large: &Large| work_off(large, 50).await;
     let waiting = async |large: &Large| -> i64 {
         let count = sqlx::query_scalar("select count(*) from auto_queue").fetch_one(large.store.pool());
         count.await.expect("a count")
     };
     let before = waiting(&reader.large).await;
     // Nothing is stored, since all is decided already; what was claimed is done all the same.
-    assert_eq!(reader.within("a claim", 500, claim).await.expect("stored"), 0);
+    assert_eq!(reader.within("a claim", 500, claim).await, 0);
     assert_eq!(waiting(&reader.large).await, before - 50);
     let claim = async |large: &Large| {
         let claim = large.store.claim_search_changes(50).await.expect("a claim").expect("rows");
@@ -211,9 +215,7 @@ const SMALL: [&str; 6] = [
 #[tokio::test]
 async fn a_move_reads_the_account_that_moves() {
     let mut reader = Reader::new(&LARGE).await;
-    for statement in SMALL {
-        sqlx::raw_sql(statement).execute(reader.large.store.pool()).await.expect(statement);
-    }
+    reader.fill(&SMALL).await;
     let there = App::start().await;
     let moved = async |large: &Large, name: &str| {
         // A move needs several connections, and what they read is told when they end.
