@@ -36,19 +36,18 @@ pub(crate) fn ranking(model: &Model, scorer: &Scorer) -> Ranking {
 /// its own: what speaks of other goods makes doubt, and doubt is no reason to change the answer. The two headings exchange
 /// their shares.
 fn keep_first(headings: &[usize], by_name: &[f32], shares: &mut [f32]) {
+    let share_of = |shares: &[f32], heading: usize| -> f32 {
+        headings.iter().zip(shares).filter(|(other, _)| **other == heading).map(|(_, share)| share).sum()
+    };
     let first = |shares: &[f32]| {
-        let of = |heading: usize| {
-            let own = headings.iter().zip(shares).filter(|(other, _)| **other == heading);
-            (heading, own.map(|(_, share)| share).sum::<f32>())
-        };
-        headings.iter().map(|heading| of(*heading)).reduce(|best, one| if one.1 > best.1 { one } else { best })
+        let all = headings.iter().map(|heading| (*heading, share_of(shares, *heading)));
+        all.reduce(|best, one| if one.1 > best.1 { one } else { best })
     };
     let (Some((named, sure)), Some((described, now))) = (first(by_name), first(shares)) else { return };
     if named == described || now >= sure || now == 0.0 {
         return;
     }
-    let before: f32 =
-        headings.iter().zip(&*shares).filter(|(heading, _)| **heading == named).map(|(_, share)| share).sum();
+    let before = share_of(shares, named);
     for ((heading, by_name), share) in headings.iter().zip(by_name).zip(shares) {
         if *heading == named {
             // As the name parts them: with the description there may be next to nothing to part.

@@ -24,7 +24,7 @@ const MAX_LINES: usize = 100;
 const MAX_LABELS: usize = 50_000;
 
 /// The words of labels as the model in use knows them, each read when it is first asked for: a candidate is compared with up
-/// to [`MAX_LINES`] of them, and to read these takes a hundred times as long as to classify a product.
+/// to [`MAX_LINES`] of them in two languages, each of which is a text to read.
 #[derive(Default)]
 pub struct LabelWords(Mutex<ReadLabels>);
 
