@@ -33,13 +33,17 @@ const MAY_IMPORT: [(&str, &str); 19] = [
     ("main", "app"),
 ];
 
-/// Only files below these folders may name these crates.
-const RESERVED: [(&str, &[&str]); 5] = [
+/// Only files below these folders may name these crates and calls.
+const RESERVED: [(&str, &[&str]); 8] = [
     ("axum::", &["http"]),
     ("utoipa_swagger_ui", &["http"]),
     ("sqlx::query", &["store", "search/postgres"]),
     ("linfa", &["classify"]),
     ("object_store::", &["pictures"]),
+    // A transaction begins where it is begun to the end.
+    ("Transaction::begin", &["store/limits.rs"]),
+    ("pool.begin", &[]),
+    ("pool().begin", &[]),
 ];
 
 /// Source files below a folder.

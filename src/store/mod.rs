@@ -207,7 +207,7 @@ impl Store {
         migrator.set_ignore_missing(true);
         if self.pooled.is_some() {
             // The migrator's own lock belongs to a session, and would be left with whichever connection it was given.
-            let mut lock = self.pool.begin().await?;
+            let mut lock = limits::begin_to_the_end(&self.pool, None).await?;
             // Both the wait for it and the wait with it take as long as migrations do.
             limits::limit(&mut lock, &UNLIMITED).await?;
             sqlx::query("select pg_advisory_xact_lock($1)").bind(MIGRATION_LOCK).execute(&mut *lock).await?;

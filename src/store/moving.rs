@@ -19,7 +19,7 @@ use sqlx::PgConnection;
 use crate::store::Store;
 use crate::store::accounts::AccountError;
 use crate::store::journal::AUTO_ASSIGNMENT;
-use crate::store::limits::{UNLIMITED, limit};
+use crate::store::limits::{UNLIMITED, begin_to_the_end, limit};
 use crate::store::memory::MEMORY;
 use crate::store::rule_changes::VAT_RULES;
 use copy::{Place, copy_table};
@@ -189,7 +189,8 @@ impl Store {
         told: &mut impl FnMut(&str, u64),
     ) -> Result<(i64, (i64, i64)), AccountError> {
         // The level has to be set before the first query, and limits are set by one.
-        let mut snapshot = self.pool().begin_with("begin isolation level repeatable read, read only").await?;
+        let begin = Some("begin isolation level repeatable read, read only");
+        let mut snapshot = begin_to_the_end(self.pool(), begin).await?;
         // It lies idle while the other database is made ready.
         limit(&mut snapshot, &UNLIMITED).await?;
         let (last_key, transaction, horizon): (i64, i64, i64) = sqlx::query_as(

@@ -1,11 +1,14 @@
 //! Races, each in every order, forced and not waited for.
 
 use futures::future::join_all;
+use futures::poll;
 use serde_json::json;
 use vat_classification::domain::ShopId;
 use vat_classification::jobs::auto_assignment::decide;
 use vat_classification::store::auto_queue::Batch;
 use vat_classification::store::pictures::PictureRecord;
+use vat_classification::store::search::IndexRecord;
+use vat_classification::store::{Settings, Store};
 
 use crate::app::{App, action_body, version};
 
@@ -236,4 +239,30 @@ async fn products_are_locked_in_their_own_order_whatever_that_of_a_request() {
     };
     let (answer, ()) = tokio::join!(upsert, release);
     answer.expect(201);
+}
+
+#[tokio::test]
+async fn who_goes_away_while_a_transaction_begins_leaves_none_to_the_next() {
+    let app = App::start().await;
+    let settings = Settings { database_connections: 1, ..Settings::default() };
+    let store = Store::connect_with(app.database_url(), &settings).await.expect("connected");
+    assert!(store.search_indexes().await.expect("indices").is_empty());
+    for polls in 1..=4 {
+        let mut begins = Box::pin(store.products_after_key(0, 1));
+        for _ in 0..polls {
+            assert!(poll!(&mut begins).is_pending());
+        }
+        drop(begins);
+        let index = IndexRecord {
+            name: format!("noted after {polls}"),
+            family: "family".to_owned(),
+            mapping_version: 1,
+            building: true,
+            stale: false,
+            built_to: None,
+        };
+        store.add_search_index(&index).await.expect("noted");
+        let known = app.store.search_indexes().await.expect("indices");
+        assert!(known.contains(&index), "what is acknowledged after {polls} stands in a transaction that nobody ends");
+    }
 }

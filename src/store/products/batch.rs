@@ -15,7 +15,7 @@ use crate::store::products::create::{Creation, ENTRIES_OF_CREATION};
 use crate::store::products::locked::{Current, Stored, details_of, lock_products, parts, unreadable};
 use crate::store::products::unknown_product;
 use crate::store::products::write::{
-    Asked, Columns, NewProduct, PRODUCT_BYTES, announce, check_version, has_attributes, product_entry, product_faults,
+    Asked, Columns, Declared, NewProduct, PRODUCT_BYTES, announce, check_version, product_entry, product_faults,
     relied_on,
 };
 use crate::store::{Store, StoreError, Tx, attributes, pictures, quota, with_retries};
@@ -206,8 +206,8 @@ impl Store {
                     Err(error) => Some(Fate::of(error)?),
                 });
             }
-            let mut updating =
-                Updating { caller, shop, skip, fates, declarations: None, entries: Vec::new(), requeued: 0 };
+            let declared = Declared::default();
+            let mut updating = Updating { caller, shop, skip, fates, declared, entries: Vec::new(), requeued: 0 };
             for (bytes, part) in parts(&named, |(.., current)| current.size) {
                 updating.part(&mut tx, bytes, part, apply).await?;
             }
@@ -288,8 +288,7 @@ struct Updating<'a> {
     skip: bool,
     /// By the place of the update; none where its part is yet to come.
     fates: Vec<Option<Fate>>,
-    /// Those of the account; few products have attributes.
-    declarations: Option<Declarations>,
+    declared: Declared,
     entries: Vec<Entry<'a>>,
     requeued: usize,
 }
@@ -314,12 +313,9 @@ impl<'a> Updating<'a> {
             self.fates[at] = Some(match made {
                 Err(error) => Fate::of(error)?,
                 Ok(made) => {
-                    if has_attributes(&made.product) && self.declarations.is_none() {
-                        self.declarations = Some(attributes::declarations(tx, self.caller.account).await?);
-                    }
-                    let (id, none) = (&made.current.product_id, Declarations::default());
-                    let declared = self.declarations.as_ref().unwrap_or(&none);
-                    let faults = product_faults(id, &made.product, &made.columns, self.shop, declared);
+                    let id = &made.current.product_id;
+                    let declarations = self.declared.for_product(tx, self.caller.account, &made.product).await?;
+                    let faults = product_faults(id, &made.product, &made.columns, self.shop, declarations);
                     if faults.is_empty() {
                         let version = made.current.version + 1;
                         patched.push(made);

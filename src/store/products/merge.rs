@@ -13,8 +13,8 @@ use crate::store::journal::{self, Entry};
 use crate::store::products::change::{Change, change_products};
 use crate::store::products::create::{Creation, ENTRIES_OF_CREATION};
 use crate::store::products::locked::{Current, StoredByKey, details_of, lock_products, parts, unreadable};
-use crate::store::products::write::{Columns, NewProduct, PRODUCT_BYTES, has_attributes, product_faults};
-use crate::store::{Store, StoreError, Tx, attributes, quota, with_retries};
+use crate::store::products::write::{Columns, Declared, NewProduct, PRODUCT_BYTES, product_faults};
+use crate::store::{Store, StoreError, Tx, quota, with_retries};
 
 /// What became of a product.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,8 +95,7 @@ impl Store {
 struct Merging<'a> {
     caller: &'a Caller,
     shop: ShopId,
-    /// Those of the account; most files know no attributes, and an account may have declared a thousand.
-    declarations: Option<Declarations>,
+    declared: Declared,
     merged: Vec<Merged>,
     /// Products that are to be made, with their columns.
     products: Vec<NewProduct>,
@@ -110,7 +109,7 @@ impl<'a> Merging<'a> {
         Merging {
             caller,
             shop,
-            declarations: None,
+            declared: Declared::default(),
             merged: Vec::new(),
             products: Vec::new(),
             columns: Vec::new(),
@@ -134,11 +133,8 @@ impl<'a> Merging<'a> {
                 }
                 Ok(product) => product,
             };
-            if has_attributes(&product) && self.declarations.is_none() {
-                self.declarations = Some(attributes::declarations(tx, self.caller.account).await?);
-            }
-            let none = Declarations::default();
-            match judge(*current, id, product, self.shop, self.declarations.as_ref().unwrap_or(&none))? {
+            let declarations = self.declared.for_product(tx, self.caller.account, &product).await?;
+            match judge(*current, id, product, self.shop, declarations)? {
                 Err(faults) => self.merged.push(Merged::Refused(faults)),
                 Ok((new, columns)) => match current {
                     Some(current) => {

@@ -1,17 +1,16 @@
 //! Replacing, patching and deleting products, each in one transaction with all that announces it.
 
 use crate::domain::applications::Application;
-use crate::domain::validation::Declarations;
 use crate::domain::{Fault, Product, ShopId};
 use crate::store::accounts::Caller;
 use crate::store::products::change::{Change, change_products};
 use crate::store::products::create::{Creation, ENTRIES_OF_CREATION};
 use crate::store::products::locked::{lock_product, lock_products, unreadable};
 use crate::store::products::write::{
-    Asked, Columns, NewProduct, announce, check_version, has_attributes, product_entry, product_faults,
+    Asked, Columns, Declared, NewProduct, announce, check_version, product_entry, product_faults,
 };
 use crate::store::products::{ProductRecord, product_in, unknown_product};
-use crate::store::{Store, StoreError, Tx, attributes, journal, pictures, quota, with_retries};
+use crate::store::{Store, StoreError, journal, pictures, quota, with_retries};
 
 /// What became of a PUT or PATCH.
 #[derive(Clone, Debug)]
@@ -42,9 +41,10 @@ impl Store {
             let mut tx = self.begin().await?;
             let existing = lock_product(&mut tx, caller.account, shop, &new.product_id).await?;
             check_version(existing.as_ref().map(|(current, _)| current), current_version, &new.product_id)?;
-            let declarations = declarations(&mut tx, caller, &new.product).await?;
+            let mut declared = Declared::default();
+            let declarations = declared.for_product(&mut tx, caller.account, &new.product).await?;
             let mut faults = asked.faults.clone();
-            faults.extend(product_faults(&new.product_id, &new.product, &columns[0], shop, &declarations));
+            faults.extend(product_faults(&new.product_id, &new.product, &columns[0], shop, declarations));
             if !faults.is_empty() {
                 return Err(StoreError::Unprocessable(faults));
             }
@@ -108,9 +108,10 @@ impl Store {
                 asked.applications.iter().filter(|new| !current.applications.iter().any(|name| name == new.name()));
             all.extend(further);
             let columns = Columns::of(&product, &all)?;
-            let declarations = declarations(&mut tx, caller, &product).await?;
+            let mut declared = Declared::default();
+            let declarations = declared.for_product(&mut tx, caller.account, &product).await?;
             let mut faults = asked.faults.clone();
-            faults.extend(product_faults(product_id, &product, &columns, shop, &declarations));
+            faults.extend(product_faults(product_id, &product, &columns, shop, declarations));
             if !faults.is_empty() {
                 return Err(on_product(faults));
             }
@@ -162,14 +163,5 @@ impl Store {
             Ok(tx.commit().await?)
         })
         .await
-    }
-}
-
-/// The declarations that a product has to follow; looked up only where it has to follow any.
-async fn declarations(tx: &mut Tx, caller: &Caller, product: &Product) -> Result<Declarations, StoreError> {
-    if has_attributes(product) {
-        attributes::declarations(tx, caller.account).await
-    } else {
-        Ok(Declarations::default())
     }
 }

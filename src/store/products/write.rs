@@ -92,11 +92,35 @@ pub(super) fn product_faults(
 pub(super) const PRODUCT_BYTES: usize = 1 << 10;
 
 /// Whether a product has values of merchant attributes, which have to be declared.
-pub(super) fn has_attributes(product: &Product) -> bool {
+fn has_attributes(product: &Product) -> bool {
     let is_given = |values: &Option<serde_json::Map<String, Value>>| values.as_ref().is_some_and(|map| !map.is_empty());
     let details = &product.product_details;
     is_given(&details.merchant_product_attributes)
         || details.languages().any(|(_, texts)| is_given(&texts.merchant_product_attributes))
+}
+
+/// The declarations of an account as its products need them: looked up with the first that has attributes. Few have any, and
+/// an account may have declared a thousand.
+#[derive(Default)]
+pub(super) struct Declared {
+    declarations: Declarations,
+    is_looked_up: bool,
+}
+
+impl Declared {
+    /// Those that a product has to follow; from then on none is removed before the transaction ends.
+    pub(super) async fn for_product(
+        &mut self,
+        tx: &mut Tx,
+        account: i64,
+        product: &Product,
+    ) -> Result<&Declarations, StoreError> {
+        if has_attributes(product) && !self.is_looked_up {
+            self.declarations = attributes::declarations(tx, account).await?;
+            self.is_looked_up = true;
+        }
+        Ok(&self.declarations)
+    }
 }
 
 /// The declarations of attributes that products rely on, as they are before anything is locked; none when no product has any.
