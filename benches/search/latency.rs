@@ -9,6 +9,7 @@ use reqwest::StatusCode;
 use serde_json::json;
 
 use crate::corpus::Random;
+use crate::load::DISTINCT;
 use crate::service::Service;
 use crate::{Bench, Times};
 
@@ -50,21 +51,23 @@ impl Bench {
         for value in self.values(random, &mut used, "4", WARM_UP) {
             service.search(&json!([{"languageKey": "de", "keywords": value}])).await?;
         }
+        let compared = if self.is_compared().await? { COMPARED_VALUES } else { 0 };
         for kind in KINDS {
             let values = self.values(random, &mut used, kind, VALUES);
-            self.row(service, kind, &values).await?;
+            self.row(service, kind, &values, compared).await?;
         }
         Ok(())
     }
 
     fn values(&self, random: &mut Random, used: &mut HashSet<String>, kind: &str, count: usize) -> Vec<String> {
+        let texts = self.products.min(DISTINCT);
         let mut values = Vec::new();
         while values.len() < count {
             let value = match (kind, kind.parse()) {
-                (_, Ok(length)) => self.corpus.piece(random, self.products, length),
-                ("gap phrase", _) => self.corpus.gap_phrase(random, self.products),
+                (_, Ok(length)) => self.corpus.piece(random, texts, length),
+                ("gap phrase", _) => self.corpus.gap_phrase(random, texts),
                 _ => {
-                    let mut piece = |length| self.corpus.piece(random, self.products, length);
+                    let mut piece = |length| self.corpus.piece(random, texts, length);
                     format!("{} {} -{} or {}", piece(3), piece(2), piece(4), piece(6))
                 }
             };
@@ -76,7 +79,7 @@ impl Bench {
         values
     }
 
-    async fn row(&self, service: &Service, kind: &str, values: &[String]) -> anyhow::Result<()> {
+    async fn row(&self, service: &Service, kind: &str, values: &[String], compared: usize) -> anyhow::Result<()> {
         let (mut times, mut wildcard, mut ilike, mut slow) =
             (Times::default(), Times::default(), Times::default(), 0_usize);
         for (i, value) in values.iter().enumerate() {
@@ -86,7 +89,7 @@ impl Bench {
             slow += usize::from(status == StatusCode::SERVICE_UNAVAILABLE);
             let known = matches!(status, StatusCode::OK | StatusCode::SERVICE_UNAVAILABLE);
             ensure!(known, "{value}: {status} {}", String::from_utf8_lossy(&body));
-            if i < COMPARED_VALUES && !kind.contains(' ') {
+            if i < compared && !kind.contains(' ') {
                 let begin = Instant::now();
                 self.wildcard(&value.to_lowercase()).await?;
                 wildcard.0.push(begin.elapsed());

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! DATABASE_URL names a server on which it may make a database. Parts run in the order in which they are named: `load`
-//! makes the database and what the service is compared with, `postgres` measures the service without Elasticsearch,
+//! makes the database and what the service is compared with, `products` the database alone, `postgres` measures the service
+//! without Elasticsearch (after `products` it needs no ELASTICSEARCH_URL),
 //! `index` the rate and the size of a full index, `build` only makes that index, `latency`, `walk`, `visible`, and
 //! `outage`. Without any all run, each on what `load` has left. For `outage` the environment names shell commands:
 //! OUTAGE_STOP and OUTAGE_START stop Elasticsearch and start it again, OUTAGE_FREEZE and OUTAGE_THAW suspend it.
@@ -39,6 +40,8 @@ use crate::service::Service;
 const PREFIX: &str = "bench-search";
 /// Products of a page.
 const PAGE: usize = 50;
+/// Where Elasticsearch is unless the environment says so.
+const ELASTICSEARCH: &str = "http://127.0.0.1:9200";
 const PARTS: [&str; 7] = ["load", "postgres", "index", "latency", "walk", "visible", "outage"];
 
 /// What every part works on.
@@ -73,10 +76,14 @@ async fn main() -> anyhow::Result<()> {
         println!("\n== {part}, {products} products");
         let bench = match &bench {
             Some(bench) => bench,
-            None => bench.insert(Bench::open(products, part == "load").await?),
+            None => bench.insert(Bench::open(products, matches!(part, "load" | "products")).await?),
         };
         match part {
-            "load" => bench.load().await?,
+            "load" => {
+                bench.load().await?;
+                bench.load_compared().await?;
+            }
+            "products" => bench.load().await?,
             "postgres" => bench.latencies_of_postgres().await?,
             "index" => bench.index().await?,
             "build" => drop(bench.build().await?),
@@ -102,7 +109,7 @@ async fn main() -> anyhow::Result<()> {
 impl Bench {
     async fn open(products: usize, anew: bool) -> anyhow::Result<Bench> {
         let server = std::env::var("DATABASE_URL").context("DATABASE_URL names a server")?;
-        let elasticsearch = std::env::var("ELASTICSEARCH_URL").context("ELASTICSEARCH_URL names a server")?;
+        let elasticsearch = std::env::var("ELASTICSEARCH_URL").unwrap_or_else(|_| ELASTICSEARCH.to_owned());
         let database = load::database(&server, anew).await?;
         let store = Store::connect(&database).await?;
         if anew {
