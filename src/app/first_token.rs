@@ -33,6 +33,8 @@ impl Written {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}", std::process::id()));
         let beside = path.with_file_name(name);
+        // One by our own number is of a service that died over it: in a container all have the same.
+        let _ = fs::remove_file(&beside);
         let written = OpenOptions::new().write(true).create_new(true).mode(MODE).open(&beside).and_then(|mut file| {
             writeln!(file, "{token}")?;
             file.sync_all()
@@ -72,6 +74,10 @@ mod tests {
         Written::new(path.clone(), "two").expect("written").keep().expect("kept");
         assert_eq!(fs::read_to_string(&path).expect("a token"), "two\n");
         assert_eq!(fs::metadata(&path).expect("facts").permissions().mode() & 0o777, MODE);
+        let left = Written::new(path.clone(), "three").expect("written");
+        Written::new(path.clone(), "four").expect("in place of one that was left").keep().expect("kept");
+        drop(left);
+        assert_eq!(fs::read_to_string(&path).expect("a token"), "four\n");
         assert_eq!(fs::read_dir(directory.path()).expect("a list").count(), 1);
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use futures::{StreamExt, stream};
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::domain::{Fault, ShopId};
 use crate::exchange::Spool;
@@ -103,7 +104,7 @@ pub enum ImportError {
 struct Part {
     shop: ShopId,
     rows: Vec<Row>,
-    /// Of the cells of these rows.
+    /// Of the cells of these rows, and of what is told of the lines.
     bytes: usize,
     faults: Vec<Vec<RowFault>>,
 }
@@ -127,22 +128,30 @@ pub async fn import(
     progress: &Arc<Progress>,
     report: Option<Box<dyn Write + Send>>,
 ) -> Result<Summary, ImportError> {
-    let (summary, stopped) = import_as_far_as_possible(store, caller, source, settings, progress, report).await;
+    let (summary, stopped) = import_as_far_as_possible(store, caller, source, (), settings, progress, report).await;
     stopped.map_or(Ok(summary), Err)
 }
 
 /// As [`import`], and tells what became of the file until it had to end, and why it had to.
+///
+/// Threads read and unpack the file. When this future is dropped, or ends before the file does, they end a moment
+/// later; each holds a clone of `place` until then.
 pub async fn import_as_far_as_possible(
     store: &Store,
     caller: &Caller,
     source: impl Source,
+    place: impl Clone + Send + 'static,
     settings: &ImportSettings,
     progress: &Arc<Progress>,
     report: Option<Box<dyn Write + Send>>,
 ) -> (Summary, Option<ImportError>) {
-    let (given, counted) = (settings.columns.clone(), progress.clone());
+    let ended = CancellationToken::new();
+    let counted = Counted { source, progress: progress.clone(), ended: ended.clone(), _place: place.clone() };
+    let _ended = ended.drop_guard();
+    let (given, held) = (settings.columns.clone(), place.clone());
     let opened = tokio::task::spawn_blocking(move || -> Result<Rows, ImportError> {
-        let lines = files::open(Counted { source, progress: counted })?;
+        let _held = held;
+        let lines = files::open(counted)?;
         let columns = Columns::of(lines.header(), &given)?;
         Ok(Rows::new(lines, columns))
     });
@@ -154,7 +163,7 @@ pub async fn import_as_far_as_possible(
         Ok(tally) => tally,
         Err(error) => return (Summary::default(), Some(error.into())),
     };
-    let stored = store_rows(store, caller, rows, settings, progress, &mut tally).await;
+    let stored = store_rows(store, caller, rows, place, settings, progress, &mut tally).await;
     let written = tally.end_report();
     (tally.summary, stored.err().or(written.err()))
 }
@@ -163,13 +172,17 @@ async fn store_rows(
     store: &Store,
     caller: &Caller,
     rows: Rows,
+    place: impl Send + 'static,
     settings: &ImportSettings,
     progress: &Arc<Progress>,
     tally: &mut Tally,
 ) -> Result<(), ImportError> {
     let (sender, parts) = mpsc::channel(PARTS_AHEAD);
     let (most_rows, seen) = (settings.most_rows, Seen::new(settings.spool.clone()));
-    let reader = tokio::task::spawn_blocking(move || read(rows, seen, most_rows, &sender));
+    let reader = tokio::task::spawn_blocking(move || {
+        let _held = place;
+        read(rows, seen, most_rows, &sender)
+    });
     // After a failure no further part is begun; those under way are seen to their end, since they may well be stored.
     let failed = Arc::new(AtomicBool::new(false));
     let parts = stream::unfold(
@@ -229,7 +242,10 @@ fn read(mut rows: Rows, mut seen: Seen, most_rows: u64, parts: &mpsc::Sender<Par
                 part.bytes += row.bytes;
                 part.rows.push(row);
             }
-            Some(Err(faults)) => part.faults.push(faults),
+            Some(Err(faults)) => {
+                part.bytes += faults.iter().map(RowFault::bytes).sum::<usize>();
+                part.faults.push(faults);
+            }
         }
     }
     Ok(())
@@ -243,30 +259,36 @@ fn next_row(rows: &mut Rows, seen: &mut Seen) -> Result<Option<Result<Row, Vec<R
     };
     Ok(Some(match seen.before(row.shop, &row.product_id, row.line)? {
         None => Ok(row),
-        Some(first) => Err(vec![RowFault {
-            line: row.line,
-            product_id: row.product_id,
-            column: Rows::column_of(rows.columns(), "productId"),
-            message: format!("line {first} speaks of the same product; this line is left"),
-        }]),
+        Some(first) => {
+            let column = Rows::column_of(rows.columns(), "productId");
+            let message = format!("line {first} speaks of the same product; this line is left");
+            Err(vec![RowFault::new(row.line, &row.product_id, column, &message)])
+        }
     }))
 }
 
-/// A source that tells how far it is read.
-struct Counted<S> {
+/// A source that tells how far it is read, and that fails once the import has ended. Whatever unpacks it then ends
+/// soon, since the few KiB that it has in a buffer unpack to a few MiB at most.
+struct Counted<S, P> {
     source: S,
     progress: Arc<Progress>,
+    ended: CancellationToken,
+    /// A thread that reads a sheet may be the last that has anything of an import.
+    _place: P,
 }
 
-impl<S: Source> Read for Counted<S> {
+impl<S: Source, P> Read for Counted<S, P> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.ended.is_cancelled() {
+            return Err(io::Error::other("the import has ended"));
+        }
         let read = self.source.read(buffer)?;
         self.progress.bytes.fetch_add(read as u64, Relaxed);
         Ok(read)
     }
 }
 
-impl<S: Source> Seek for Counted<S> {
+impl<S: Source, P> Seek for Counted<S, P> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let at = self.source.seek(to)?;
         self.progress.bytes.store(at, Relaxed);
@@ -337,7 +359,7 @@ impl Tally {
     /// A fault of a product, with the name that the file has for the place.
     fn told(&self, row: &Row, fault: &Fault) -> RowFault {
         let column = Rows::column_of(&self.columns, fault.field.as_deref().unwrap_or_default());
-        RowFault { line: row.line, product_id: row.product_id.clone(), column, message: fault.message.clone() }
+        RowFault::new(row.line, &row.product_id, column, &fault.message)
     }
 
     fn end_report(&mut self) -> Result<(), ImportError> {

@@ -2,6 +2,8 @@
 
 /// Separates the items of a list within a cell.
 const SEPARATOR: char = '|';
+/// Separates the items of lists of other programs.
+const COMMA: char = ',';
 /// Takes what follows as it is.
 const ESCAPE: char = '\\';
 /// With these a spreadsheet begins a formula, or what it makes one of; and the sign before which they are only text.
@@ -36,6 +38,10 @@ pub fn join<'a>(items: impl IntoIterator<Item = &'a str>) -> String {
             }
             cell.push(character);
         }
+    }
+    // Where nothing else says that this is a list of ours, commas would part it, as they do in those of other programs.
+    if cell.contains(COMMA) && !cell.contains([SEPARATOR, ESCAPE]) {
+        return cell.replace(COMMA, &format!("{ESCAPE}{COMMA}"));
     }
     cell
 }
@@ -93,6 +99,7 @@ mod tests {
 
     #[test]
     fn lists_are_read_as_people_write_them() {
+        assert_eq!((join(["1,5 kg"]), join(["1,5", "2"])), ("1\\,5 kg".to_owned(), "1,5|2".to_owned()));
         assert_eq!(split(" bio | fair trade ||"), ["bio", "fair trade"]);
         assert_eq!(split("a\\|b|c\\\\"), ["a|b", "c\\"]);
         assert_eq!(split(""), Vec::<String>::new());

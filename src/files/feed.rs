@@ -6,7 +6,7 @@ use quick_xml::Reader;
 use quick_xml::events::Event;
 
 use crate::files::limited::{Limited, Stretch};
-use crate::files::{FileError, Line, Lines, MAX_CELL_BYTES, MAX_COLUMNS, MAX_STRETCH_BYTES, Source};
+use crate::files::{FileError, Line, Lines, MAX_CELL_BYTES, MAX_COLUMNS, MAX_LINE_BYTES, MAX_STRETCH_BYTES, Source};
 
 /// What an item may be called.
 const ITEMS: [&str; 2] = ["item", "entry"];
@@ -81,6 +81,7 @@ impl<S: Read> Items<S> {
         // How deep below the item; fields are at 1, and what is within a field belongs to no text.
         let mut depth: Option<usize> = None;
         let (mut fields, mut name, mut text) = (Vec::new(), String::new(), String::new());
+        let mut bytes = 0;
         loop {
             self.buffer.clear();
             self.stretch.begin();
@@ -107,6 +108,10 @@ impl<S: Read> Items<S> {
                     }
                     Some(within) => {
                         if within == 1 {
+                            bytes += name.len() + text.len();
+                            if bytes > MAX_LINE_BYTES {
+                                return Err(broken(&format!("its fields have more than {MAX_LINE_BYTES} bytes")));
+                            }
                             fields.push((std::mem::take(&mut name), text.trim().to_owned()));
                             if fields.len() > MAX_COLUMNS {
                                 return Err(broken(&format!("more than {MAX_COLUMNS} fields")));
@@ -142,7 +147,7 @@ impl<S: Read> Items<S> {
 mod tests {
     use std::io::Cursor;
 
-    use crate::files::open;
+    use crate::files::{MAX_CELL_BYTES, MAX_LINE_BYTES, open};
 
     #[test]
     fn a_feed_is_read_item_by_item() {
@@ -162,6 +167,7 @@ mod tests {
     #[test]
     fn a_broken_feed_is_refused() {
         let endless = |around: [&str; 2]| format!("<rss><item>{}{}{}", around[0], "x".repeat(5 << 20), around[1]);
+        let wide = format!("<d>{}</d>", "x".repeat(MAX_CELL_BYTES)).repeat(MAX_LINE_BYTES / MAX_CELL_BYTES);
         for feed in [
             "<rss></rss>".to_owned(),
             "<rss><item><id>1</id></rss>".to_owned(),
@@ -169,6 +175,7 @@ mod tests {
             endless(["<id>", "</id></item></rss>"]),
             endless(["<id>1</id><!--", "--></item></rss>"]),
             endless(["<id><![CDATA[", "]]></id></item></rss>"]),
+            format!("<rss><item>{wide}</item></rss>"),
         ] {
             let told = open(Cursor::new(feed.clone().into_bytes())).map(|_| ()).expect_err("refused").to_string();
             assert!(feed.len() < 100 || told.contains("bytes"), "{told}");

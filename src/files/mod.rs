@@ -22,6 +22,9 @@ use std::io::{Read, Seek};
 
 /// Most bytes of one cell, well above any text that a product may have.
 pub const MAX_CELL_BYTES: usize = 1 << 20;
+/// Most bytes of the texts of one row, line or item together: a few bytes of a sheet can name a long text very often,
+/// and a quote left open takes the rest of a file.
+const MAX_LINE_BYTES: usize = 16 << 20;
 /// Most bytes of XML that belong together, such as a cell or an item's field.
 const MAX_STRETCH_BYTES: u64 = 4 << 20;
 /// Most columns of a file.

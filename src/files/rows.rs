@@ -3,7 +3,13 @@
 use serde_json::{Map, Number, Value, json};
 
 use crate::domain::ShopId;
+use crate::domain::identity::MAX_PRODUCT_ID_CHARACTERS;
 use crate::files::{Column, Columns, FileError, Line, Lines, split, unsafe_again};
+
+/// Most characters of a message of a fault: a message may quote its cell, and a summary holds very many.
+const MAX_MESSAGE_CHARACTERS: usize = 1_000;
+/// What is wrong with a cell that the database cannot store.
+const NUL: &str = "holds the character U+0000";
 
 /// What a file says of one product.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,12 +31,30 @@ pub struct Row {
 pub struct RowFault {
     /// The line.
     pub line: u64,
-    /// The product's id, as far as it is known.
+    /// The product's id, as far as it is known and as long as an id may be.
     pub product_id: String,
     /// The name of the column, where it is one.
     pub column: String,
     /// The mistake in words.
     pub message: String,
+}
+
+impl RowFault {
+    /// A fault of a line, cut to what a report can use: an id that is none may be as long as any cell, and a line may
+    /// have a fault in each of its cells.
+    pub fn new(line: u64, product_id: &str, column: impl Into<String>, message: &str) -> RowFault {
+        RowFault {
+            line,
+            product_id: product_id.chars().take(MAX_PRODUCT_ID_CHARACTERS).collect(),
+            column: column.into(),
+            message: message.chars().take(MAX_MESSAGE_CHARACTERS).collect(),
+        }
+    }
+
+    /// Bytes of its texts.
+    pub fn bytes(&self) -> usize {
+        self.product_id.len() + self.column.len() + self.message.len()
+    }
 }
 
 /// The rows of a file.
@@ -94,8 +118,7 @@ pub fn patch(columns: &Columns, line: &Line) -> Result<Row, Vec<RowFault>> {
     let product_id =
         id_at.and_then(|at| line.cells.get(at)).map(|cell| unsafe_again(cell).to_owned()).unwrap_or_default();
     let mut fault = |column: &str, message: String| {
-        let product_id = product_id.clone();
-        faults.push(RowFault { line: line.number, product_id, column: column.to_owned(), message });
+        faults.push(RowFault::new(line.number, &product_id, column, &message));
     };
     if line.cells.len() != columns.names.len() {
         let (found, named) = (line.cells.len(), columns.names.len());
@@ -110,7 +133,9 @@ pub fn patch(columns: &Columns, line: &Line) -> Result<Row, Vec<RowFault>> {
         }
         let cell = unsafe_again(cell);
         let done = match meaning {
-            Column::ProductId | Column::Shown | Column::Unknown => Ok(()),
+            Column::Shown | Column::Unknown => Ok(()),
+            _ if cell.contains('\0') => Err(NUL.to_owned()),
+            Column::ProductId => Ok(()),
             Column::ShopId => match cell.trim().parse().ok().and_then(ShopId::local) {
                 Some(shop) => {
                     row.shop = shop;
@@ -118,7 +143,13 @@ pub fn patch(columns: &Columns, line: &Line) -> Result<Row, Vec<RowFault>> {
                 }
                 None => Err("is a whole number of at least 1".to_owned()),
             },
-            _ => value(meaning, cell).map(|(path, value)| set(&mut row.patch, &path, value)),
+            _ => value(meaning, cell).and_then(|(path, value)| {
+                if holds_nul(&value) {
+                    return Err(NUL.to_owned());
+                }
+                set(&mut row.patch, &path, value);
+                Ok(())
+            }),
         };
         if let Err(message) = done {
             fault(name, message);
@@ -128,6 +159,16 @@ pub fn patch(columns: &Columns, line: &Line) -> Result<Row, Vec<RowFault>> {
         fault(id_at.map(|at| columns.names[at].as_str()).unwrap_or_default(), "is empty".to_owned());
     }
     if faults.is_empty() { Ok(row) } else { Err(faults) }
+}
+
+/// Whether a text or a name within JSON has the one character that the database cannot store.
+fn holds_nul(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('\0'),
+        Value::Array(items) => items.iter().any(holds_nul),
+        Value::Object(fields) => fields.iter().any(|(name, value)| name.contains('\0') || holds_nul(value)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// The place that a cell speaks of, and what it says.
@@ -249,6 +290,31 @@ mod tests {
         let columns: Vec<&str> = faults.iter().map(|fault| fault.column.as_str()).collect();
         assert_eq!(columns, ["shopId", "shopIds", "amount", "Variant Grams", "merchantProductAttributes", "productId"]);
         assert!(read("productId;gtin", "a").expect_err("a fault")[0].message.contains("1 cells"));
+    }
+
+    #[test]
+    fn what_the_database_cannot_store_is_a_fault_of_its_cell() {
+        let header = "productId;de:productName;de:productTags;productUids";
+        let faults = read(header, "a\0;b\0;c|d\0;{\"mpn\":\"\\u0000\"}").expect_err("faults");
+        let columns: Vec<&str> = faults.iter().map(|fault| fault.column.as_str()).collect();
+        assert_eq!(columns, header.split(';').collect::<Vec<_>>());
+        assert!(read("productId;other", "a;\0").is_ok(), "nothing is stored of a column that nobody knows");
+    }
+
+    #[test]
+    fn tags_are_read_as_they_were_written() {
+        for tags in [&["Größe 1,5"][..], &["a, b"], &["a,b", "c"], &["a", "b"]] {
+            assert_eq!(super::tags(&crate::files::join(tags.iter().copied())), tags);
+        }
+    }
+
+    #[test]
+    fn a_fault_is_short_however_long_its_line_is() {
+        let long = "x".repeat(1 << 20);
+        let cells = format!("{long};\"{long}\"");
+        let faults = read("productId;merchantProductAttributes", &cells).expect_err("a fault");
+        assert_eq!(faults[0].product_id.len(), MAX_PRODUCT_ID_CHARACTERS);
+        assert_eq!(faults[0].message.len(), MAX_MESSAGE_CHARACTERS);
     }
 
     #[test]

@@ -1,41 +1,81 @@
 //! XLSX: the first sheet, row by row.
 
 use std::io::{BufReader, Read};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::JoinHandle;
 
 use calamine::{Data, DataRef, Reader, Xlsx};
 use quick_xml::events::Event;
 use zip::ZipArchive;
 
 use crate::files::limited::Limited;
-use crate::files::{FileError, Line, Lines, MAX_CELL_BYTES, MAX_COLUMNS, MAX_STRETCH_BYTES, Source};
+use crate::files::{FileError, Line, Lines, MAX_CELL_BYTES, MAX_COLUMNS, MAX_LINE_BYTES, MAX_STRETCH_BYTES, Source};
 
 /// Most bytes of what is held in memory while a sheet is read, unpacked: the shared texts above all.
 const MAX_SHARED_BYTES: u64 = 64 << 20;
 /// Where the sheets of a file lie, which are read row by row.
 const SHEETS: &str = "xl/worksheets/";
+/// How the name of the table of shared texts ends, in lower case.
+const SHARED_TEXTS: &str = "sharedstrings.xml";
+/// Most digits of the number of shared texts that a table announces: ten millions have no room in what it may hold.
+const MAX_COUNT_DIGITS: usize = 7;
 
-/// Rows that may wait for whoever reads them.
-const ROWS_AHEAD: usize = 256;
+/// Bytes of rows that are handed over together, so that small rows cost no switch of threads each. Only the last of
+/// them may pass it.
+const HANDED_BYTES: usize = 256 << 10;
 
 /// The rows of a sheet. The reader of cells borrows the file that it reads, so that it runs on a thread of its own,
-/// which ends with the last row, or when nobody wants a row any more.
+/// which ends with the last row, when nobody wants a row any more, or when the source fails. Much may be unpacked
+/// before there is a row to send, so that whoever gives up a file has to let its source fail.
 pub(super) struct SheetLines {
     header: Vec<String>,
-    rows: std::sync::mpsc::Receiver<Result<Line, FileError>>,
+    handed_over: Receiver<Vec<Line>>,
+    /// Rows that were handed over and are not read yet.
+    rows: std::vec::IntoIter<Line>,
+    /// The row that was read last.
+    last: u64,
+    /// The thread, until it is known how it ended.
+    thread: Option<JoinHandle<Result<(), FileError>>>,
 }
 
 impl SheetLines {
     pub(super) fn open(source: impl Source) -> Result<SheetLines, FileError> {
-        let (sender, rows) = std::sync::mpsc::sync_channel(ROWS_AHEAD);
-        std::thread::spawn(move || {
-            let send = |row| sender.send(row).is_ok();
-            if let Err(error) = read(source, &send) {
-                send(Err(error));
-            }
+        // The channel itself holds nothing: rows wait on either side of it, which bounds them by their bytes.
+        let (sender, handed_over) = sync_channel(0);
+        let thread = std::thread::spawn(move || {
+            let mut ahead = Ahead { sender, rows: Vec::new(), bytes: 0 };
+            let outcome = read(source, &mut ahead);
+            ahead.hand_over();
+            outcome
         });
-        let first = rows.recv().unwrap_or_else(|_| Err(FileError::at(1, "the first sheet is empty")))?;
-        let header: Vec<String> = first.cells.into_iter().map(|name| name.trim().to_owned()).collect();
-        Ok(SheetLines { header, rows })
+        let rows = Vec::new().into_iter();
+        let mut lines = SheetLines { header: Vec::new(), handed_over, rows, last: 0, thread: Some(thread) };
+        let first = lines.next_row()?.ok_or_else(|| FileError::at(1, "the first sheet is empty"))?;
+        lines.header = first.cells.into_iter().map(|name| name.trim().to_owned()).collect();
+        Ok(lines)
+    }
+
+    fn next_row(&mut self) -> Result<Option<Line>, FileError> {
+        loop {
+            if let Some(row) = self.rows.next() {
+                self.last = row.number;
+                return Ok(Some(row));
+            }
+            match self.handed_over.recv() {
+                Ok(rows) => self.rows = rows.into_iter(),
+                Err(_) => return self.end().map(|()| None),
+            }
+        }
+    }
+
+    /// How the thread ended. That nothing more comes is not the end of the sheet: the reader of cells is not ours, and
+    /// where it panics rows are missing.
+    fn end(&mut self) -> Result<(), FileError> {
+        let outcome = self.thread.take().map_or(Ok(Ok(())), JoinHandle::join);
+        outcome.unwrap_or_else(|_| {
+            let message = "not a readable XLSX file: reading it broke off at this row or after it; send CSV";
+            Err(FileError::at(self.last + 1, message))
+        })
     }
 }
 
@@ -45,8 +85,7 @@ impl Lines for SheetLines {
     }
 
     fn next_line(&mut self) -> Result<Option<Line>, FileError> {
-        let Ok(row) = self.rows.recv() else { return Ok(None) };
-        let mut line = row?;
+        let Some(mut line) = self.next_row()? else { return Ok(None) };
         // A sheet says nothing of cells that are empty.
         if line.cells.len() < self.header.len() {
             line.cells.resize(self.header.len(), String::new());
@@ -55,8 +94,31 @@ impl Lines for SheetLines {
     }
 }
 
-/// Sends the rows that have anything in them, until there are no more or nobody takes them.
-fn read(source: impl Source, send: &impl Fn(Result<Line, FileError>) -> bool) -> Result<(), FileError> {
+/// Rows that the thread has read ahead.
+struct Ahead {
+    sender: SyncSender<Vec<Line>>,
+    rows: Vec<Line>,
+    bytes: usize,
+}
+
+impl Ahead {
+    /// Whether somebody still takes rows.
+    fn push(&mut self, row: Line) -> bool {
+        let cells = row.cells.iter().map(|cell| size_of::<String>() + cell.len());
+        self.bytes += size_of::<Line>() + cells.sum::<usize>();
+        self.rows.push(row);
+        self.bytes < HANDED_BYTES || self.hand_over()
+    }
+
+    /// Waits until somebody takes the rows; whether somebody did.
+    fn hand_over(&mut self) -> bool {
+        self.bytes = 0;
+        self.sender.send(std::mem::take(&mut self.rows)).is_ok()
+    }
+}
+
+/// Reads the rows that have anything in them, until there are no more or nobody takes them.
+fn read(source: impl Source, ahead: &mut Ahead) -> Result<(), FileError> {
     let broken =
         |line: u64, error: calamine::XlsxError| FileError::at(line, format!("not a readable XLSX file: {error}"));
     let mut source = source;
@@ -64,13 +126,14 @@ fn read(source: impl Source, send: &impl Fn(Result<Line, FileError>) -> bool) ->
     let mut book = Xlsx::new(BufReader::new(source)).map_err(|error| broken(1, error))?;
     let sheet = book.sheet_names().first().cloned().ok_or_else(|| FileError::at(1, "the file has no sheet"))?;
     let mut cells = book.worksheet_cells_reader(&sheet).map_err(|error| broken(1, error))?;
-    let mut line = Line { number: 1, cells: Vec::new() };
+    let (mut line, mut bytes) = (Line { number: 1, cells: Vec::new() }, 0);
     loop {
         let cell = cells.next_cell().map_err(|error| broken(line.number, error))?;
         let next = cell.as_ref().map(|cell| u64::from(cell.get_position().0) + 1);
         if next != Some(line.number) {
             let done = std::mem::replace(&mut line, Line { number: next.unwrap_or_default(), cells: Vec::new() });
-            if done.cells.iter().any(|cell| !cell.is_empty()) && !send(Ok(done)) {
+            bytes = 0;
+            if done.cells.iter().any(|cell| !cell.is_empty()) && !ahead.push(done) {
                 return Ok(());
             }
         }
@@ -82,6 +145,10 @@ fn read(source: impl Source, send: &impl Fn(Result<Line, FileError>) -> bool) ->
         let text = text(cell.get_value());
         if text.len() > MAX_CELL_BYTES {
             return Err(FileError::at(line.number, format!("a cell has more than {MAX_CELL_BYTES} bytes")));
+        }
+        bytes += text.len();
+        if bytes > MAX_LINE_BYTES {
+            return Err(FileError::at(line.number, format!("the row has more than {MAX_LINE_BYTES} bytes")));
         }
         if line.cells.len() <= at {
             line.cells.resize(at + 1, String::new());
@@ -102,7 +169,11 @@ fn require_bounds(source: &mut impl Source) -> Result<(), FileError> {
             require_short_cells(part).map_err(|error| unreadable(&error))?;
         } else if name.ends_with(".xml") || name.ends_with(".rels") {
             let mut rest = part.take(MAX_SHARED_BYTES + 1 - shared);
-            shared += std::io::copy(&mut rest, &mut std::io::sink()).map_err(|error| unreadable(&error))?;
+            if name.ends_with(SHARED_TEXTS) {
+                require_small_count(&mut rest).map_err(|error| unreadable(&error))?;
+            }
+            std::io::copy(&mut rest, &mut std::io::sink()).map_err(|error| unreadable(&error))?;
+            shared = MAX_SHARED_BYTES + 1 - rest.limit();
             if shared > MAX_SHARED_BYTES {
                 let most = MAX_SHARED_BYTES >> 20;
                 return Err(FileError::at(1, format!("the file has more than {most} MiB of shared texts; send CSV")));
@@ -111,6 +182,29 @@ fn require_bounds(source: &mut impl Source) -> Result<(), FileError> {
     }
     drop(archive);
     Ok(source.rewind()?)
+}
+
+/// The reader of sheets makes room for as many texts as the table announces, before it has seen any.
+fn require_small_count(texts: impl Read) -> Result<(), quick_xml::Error> {
+    let mut reader = quick_xml::Reader::from_reader(BufReader::new(texts));
+    let mut buffer = Vec::new();
+    loop {
+        buffer.clear();
+        match reader.read_event_into(&mut buffer)? {
+            Event::Start(start) | Event::Empty(start) if start.local_name().into_inner() == "sst" => {
+                for attribute in start.attributes() {
+                    let attribute = attribute?;
+                    if attribute.key.into_inner() == "uniqueCount" && attribute.value.len() > MAX_COUNT_DIGITS {
+                        let told = format!("a number of shared texts has more than {MAX_COUNT_DIGITS} digits");
+                        return Err(std::io::Error::other(told).into());
+                    }
+                }
+                return Ok(());
+            }
+            Event::Eof => return Ok(()),
+            _ => {}
+        }
+    }
 }
 
 fn require_short_cells(sheet: impl Read) -> Result<(), quick_xml::Error> {
@@ -142,19 +236,27 @@ fn text(value: &DataRef<'_>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Cursor, Write};
+    use std::io::{self, Cursor, Seek, SeekFrom, Write};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
     use zip::ZipWriter;
     use zip::write::SimpleFileOptions;
 
+    use super::*;
+    use crate::files::write::PARTS;
     use crate::files::{Table, XlsxTable, open, unsafe_again};
 
     #[test]
     fn a_sheet_is_read_as_it_was_written() {
         let mut file = Cursor::new(Vec::new());
         let mut table = XlsxTable::new(&mut file).expect("a table");
-        let rows =
-            [["productId", "de:productName", "gtin"], ["1", "Käse & <Brot> \"x\"", "4006381333931"], ["2", "", "=x y"]];
+        let rows = [
+            ["productId", "de:productName", "gtin"],
+            ["1", "Käse & <Brot> \"x\"", "4006381333931"],
+            ["2", "", "=x y"],
+            ["3", "a_x0041_b _x0041", "\u{1}\u{1f}_"],
+        ];
         for row in rows {
             table.row(&row.map(str::to_owned)).expect("a row");
         }
@@ -175,6 +277,7 @@ mod tests {
         let texts = "<t>xxxxxxxx</t>".repeat(400_000);
         for (name, content, told) in [
             ("xl/sharedStrings.xml", "x".repeat(65 << 20), "shared texts"),
+            ("xl/sharedStrings.xml", "<sst uniqueCount=\"1000000000000\">".to_owned(), "digits"),
             ("xl/worksheets/sheet1.xml", cell(&"x".repeat(5 << 20)), "belong together"),
             ("xl/worksheets/sheet1.xml", cell(&texts), "belong together"),
         ] {
@@ -185,6 +288,81 @@ mod tests {
             assert!(packed.len() < 1 << 20, "{}", packed.len());
             let refused = open(Cursor::new(packed)).map(|_| ()).expect_err("refused").to_string();
             assert!(refused.contains(told), "{refused}");
+        }
+    }
+
+    /// A file of rows that name one shared text, each as often as it is said.
+    fn naming(text: &str, rows: &[usize]) -> Cursor<Vec<u8>> {
+        let cells = |times: &usize| format!("<row>{}</row>", "<c t=\"s\"><v>0</v></c>".repeat(*times));
+        let rows: String = rows.iter().map(cells).collect();
+        let sheet = format!("<worksheet><sheetData>{rows}</sheetData></worksheet>");
+        let texts = format!("<sst><si><t>{text}</t></si></sst>");
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        let own = [("xl/sharedStrings.xml", texts.as_str()), ("xl/worksheets/sheet1.xml", sheet.as_str())];
+        for (name, content) in PARTS.into_iter().chain(own) {
+            zip.start_file(name, SimpleFileOptions::default()).expect("a part");
+            zip.write_all(content.as_bytes()).expect("written");
+        }
+        zip.finish().expect("a file")
+    }
+
+    #[test]
+    fn a_row_that_names_a_long_shared_text_too_often_is_refused_with_its_place() {
+        let most = MAX_LINE_BYTES / MAX_CELL_BYTES;
+        let file = naming(&"x".repeat(MAX_CELL_BYTES), &[1, most, most + 1]);
+        assert!(file.get_ref().len() < 1 << 20, "{}", file.get_ref().len());
+        let mut lines = SheetLines::open(file).expect("a sheet");
+        let widest = lines.next_row().expect("readable").expect("a row that is as long as it may be");
+        assert_eq!((widest.number, widest.cells.len()), (2, most));
+        let refused = lines.next_row().expect_err("refused").to_string();
+        assert!(refused.contains("line 3: the row has more than"), "{refused}");
+    }
+
+    #[test]
+    fn rows_wait_by_their_bytes() {
+        let text = "x".repeat(HANDED_BYTES / 4);
+        for (cells, most_together) in [(1, 4), (2, 2), (4, 1), (40, 1)] {
+            let mut lines = SheetLines::open(naming(&text, &[cells; 50])).expect("a sheet");
+            let mut rows = 1;
+            while lines.next_row().expect("readable").is_some() {
+                rows += 1;
+                assert!(lines.rows.len() < most_together, "{} rows of {cells} cells wait", lines.rows.len());
+            }
+            assert_eq!(rows, 50);
+        }
+    }
+
+    /// A source whose reader panics after so many reads.
+    struct Breaking {
+        file: Cursor<Vec<u8>>,
+        left: Arc<AtomicUsize>,
+    }
+
+    impl Read for Breaking {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            assert!(self.left.fetch_sub(1, Relaxed) > 0, "the reader breaks off");
+            self.file.read(buffer)
+        }
+    }
+
+    impl Seek for Breaking {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.file.seek(to)
+        }
+    }
+
+    #[test]
+    fn a_reader_that_panics_anywhere_is_no_end_of_the_sheet() {
+        let read_to_its_end = |left: &Arc<AtomicUsize>| -> Result<(), FileError> {
+            let mut lines = SheetLines::open(Breaking { file: naming("x", &[2; 3]), left: left.clone() })?;
+            while lines.next_line()?.is_some() {}
+            Ok(())
+        };
+        let left = Arc::new(AtomicUsize::new(usize::MAX));
+        read_to_its_end(&left).expect("readable");
+        for reads in 0..usize::MAX - left.load(Relaxed) {
+            let told = read_to_its_end(&Arc::new(AtomicUsize::new(reads))).expect_err("broken off").to_string();
+            assert!(told.contains("broke off"), "after {reads} reads: {told}");
         }
     }
 }

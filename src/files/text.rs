@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use encoding_rs::{CoderResult, Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-use crate::files::{FileError, Line, Lines, MAX_CELL_BYTES, MAX_COLUMNS, Source, read_start};
+use crate::files::{FileError, Line, Lines, MAX_CELL_BYTES, MAX_COLUMNS, MAX_LINE_BYTES, Source, read_start};
 
 /// Bytes that are read at one time.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -14,8 +14,6 @@ const BUFFER_BYTES: usize = 256 << 10;
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 /// Most bytes of a header.
 const MAX_HEADER_BYTES: u64 = 1 << 20;
-/// Most bytes of a line, so that a quote left open does not take the rest of the file into memory.
-const MAX_LINE_BYTES: u64 = 16 << 20;
 
 /// The lines of a text.
 pub(super) struct TextLines<S: Read> {
@@ -204,7 +202,7 @@ impl<S: Read> Decoding<S> {
             self.decoded.push(b'\n');
             self.last = b'\n';
         }
-        if self.since.fetch_add(length as u64, Relaxed) > MAX_LINE_BYTES {
+        if self.since.fetch_add(length as u64, Relaxed) > MAX_LINE_BYTES as u64 {
             return Err(io::Error::other(format!(
                 "a line has more than {MAX_LINE_BYTES} bytes; is a quote left open?"
             )));

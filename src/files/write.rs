@@ -43,7 +43,7 @@ impl<W: Write + Send> Table for CsvTable<W> {
 }
 
 /// What an XLSX file has besides its rows.
-const PARTS: [(&str, &str); 4] = [
+pub(super) const PARTS: [(&str, &str); 4] = [
     (
         "[Content_Types].xml",
         "<Types xmlns=\"http://schemas.openxmlformats.org/package/2006/content-types\">\
@@ -112,16 +112,19 @@ impl<W: Write + Send> Table for XlsxTable<W> {
         for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
             let _ = write!(self.row, "<c r=\"{}{}\"", letters(at), self.rows);
             self.row.push_str(" t=\"inlineStr\"><is><t xml:space=\"preserve\">");
-            for character in safe(cell).chars() {
+            let cell = safe(cell);
+            for (place, character) in cell.char_indices() {
                 match character {
                     '&' => self.row.push_str("&amp;"),
                     '<' => self.row.push_str("&lt;"),
                     '>' => self.row.push_str("&gt;"),
                     '\r' => self.row.push_str("&#13;"),
-                    // XML has no way to say these.
+                    // XML has no way to say these; sheets name them.
                     '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}' => {
-                        self.row.push(' ')
+                        let _ = write!(self.row, "_x{:04X}_", u32::from(character));
                     }
+                    // What only looks like such a name.
+                    '_' if is_named(&cell[place..]) => self.row.push_str("_x005F_"),
                     other => self.row.push(other),
                 }
             }
@@ -135,6 +138,14 @@ impl<W: Write + Send> Table for XlsxTable<W> {
         self.zip.write_all(b"</sheetData></worksheet>")?;
         self.zip.finish()?.into_inner().flush()
     }
+}
+
+/// Whether a text begins as a character does that is named by its number: `_x0041_`.
+fn is_named(text: &str) -> bool {
+    let named = text.as_bytes().first_chunk::<7>();
+    named.is_some_and(|named| {
+        named[1] == b'x' && named[2..6].iter().all(u8::is_ascii_hexdigit) && named[0] == b'_' && named[6] == b'_'
+    })
 }
 
 /// The name of a column: A to Z, then AA.

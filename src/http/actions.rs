@@ -225,17 +225,18 @@ pub(super) async fn act(
     let known = Taxonomy::from_name(&name);
     let judging = known.unwrap_or(Taxonomy::Taric);
     let shared = match params.one("productClass")? {
-        Some(text) if action == Action::Assign => Some(given_class(&state, judging, "productClass", text)?),
-        _ => None,
+        // One that another action has no use for is read, too: what is malformed is told.
+        Some(text) => Some(given_class(&state, judging, "productClass", text)?).filter(|_| action == Action::Assign),
+        None => None,
     };
     let mut items = Vec::with_capacity(named.len());
     for (index, ((product_id, shop), sent)) in named.into_iter().zip(sent).enumerate() {
         let version = sent.assignment_version.vat_rules;
         let class = match (action, sent.product_class) {
-            (Action::Assign, Some(text)) => {
+            (_, Some(text)) => {
                 let field = format!("products[{index}].productClass");
                 let judged = given_class(&state, judging, &field, &text)?;
-                Some(judged.map_err(|fault| fault.on(&product_id)))
+                Some(judged.map_err(|fault| fault.on(&product_id))).filter(|_| action == Action::Assign)
             }
             (Action::Assign, None) if shared.is_none() => {
                 return Err(ApiError::malformed_at("productClass", "is required with ASSIGN"));

@@ -340,8 +340,33 @@ mod tests {
         assert_eq!((sent.filter.with_labels, sent.filter.without_labels), (vec!["x".to_owned()], vec!["y".to_owned()]));
         assert_eq!((sent.filter.confidence_from, sent.filter.review_needed), (Some(0.5), Some(true)));
         assert!(sent.criteria.is_some());
-        for bad in [json!({}), json!({"status": "ALL"}), json!({"assignmentStatus": "ALL", "shopId": [1, 2]})] {
+        let all = |name: &str, value: serde_json::Value| json!({"assignmentStatus": "ALL", name: value});
+        for bad in [
+            json!({}),
+            json!({"status": "ALL"}),
+            json!({"assignmentStatus": []}),
+            json!({"assignmentStatus": ""}),
+            all("shopId", json!([1, 2])),
+            all("shopId", json!("7")),
+            all("confidenceFrom", json!("0.9")),
+            all("reviewNeeded", json!("false")),
+            all("reviewNeeded", json!(0)),
+            all("productIds", json!(5)),
+            all("productIds", json!([5])),
+            all("productClass", json!(61)),
+            all("updatedFrom", json!(2026)),
+            all("labels", json!(5)),
+            all("labels", json!([])),
+            all("labels", json!("")),
+            all("strategy", json!([])),
+            all("autoAssignment", json!(",")),
+        ] {
             assert!(SentFilter::of_body(bad.as_object().expect("an object")).is_err(), "{bad}");
+        }
+        for none in [json!([]), json!("")] {
+            let sent = all("productIds", none);
+            let sent = SentFilter::of_body(sent.as_object().expect("an object")).expect("a filter");
+            assert_eq!(sent.filter.product_ids, Some(vec![String::new()]), "no products are not all of them");
         }
     }
 }

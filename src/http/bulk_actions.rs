@@ -183,8 +183,9 @@ pub(super) async fn act(
     }
     let taxonomy = taxonomy(&name)?;
     let class = match body.product_class {
-        Some(text) if action == Action::Assign => Some(given_class(&state, taxonomy, "productClass", &text)?),
-        _ => None,
+        // One that another action has no use for is read, too: what is malformed is told.
+        Some(text) => Some(given_class(&state, taxonomy, "productClass", &text)?).filter(|_| action == Action::Assign),
+        None => None,
     };
     let action = BulkAction {
         taxonomy,

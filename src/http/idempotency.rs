@@ -19,6 +19,7 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::http::access;
+use crate::http::admission::Tab;
 use crate::http::allowed::{KEY_HEADER, MAX_KEY_CHARACTERS};
 use crate::http::body::PRODUCTS_MIB;
 use crate::http::error::{ApiError, Pending};
@@ -53,12 +54,24 @@ pub(super) async fn once(State(state): State<AppState>, request: Request, next: 
         Ok(None) => return next.run(request).await,
         Err(error) => return error.into_response(),
     };
-    match state.store.claim_key(&key, LEASE).await {
-        Ok(Claimed::Fresh(attempt)) => run(state, key, attempt, request, next).await,
-        Ok(Claimed::Done(kept)) => replay(kept, request).await,
-        Ok(Claimed::Running) => ApiError::KeyInUse.into_response(),
-        Ok(Claimed::Full) => ApiError::RateLimited(FULL_RETRY_AFTER).into_response(),
-        Err(error) => ApiError::from(error).into_response(),
+    // What the request holds, it holds for as long as it is worked on.
+    let tab = request.extensions().get::<Tab>().cloned();
+    let work = async move {
+        let answer = match state.store.claim_key(&key, LEASE).await {
+            Ok(Claimed::Fresh(attempt)) => run(&state, &key, attempt, request, next).await,
+            Ok(Claimed::Done(kept)) => replay(kept, request).await,
+            Ok(Claimed::Running) => ApiError::KeyInUse.into_response(),
+            Ok(Claimed::Full) => ApiError::RateLimited(FULL_RETRY_AFTER).into_response(),
+            Err(error) => ApiError::from(error).into_response(),
+        };
+        drop(tab);
+        answer
+    };
+    // A task goes on when its client goes away: a key that was taken is that of a request that is done.
+    match tokio::spawn(work.in_current_span()).await {
+        Ok(response) => response,
+        Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+        Err(error) => ApiError::Internal(error.to_string()).into_response(),
     }
 }
 
@@ -131,37 +144,30 @@ async fn replay(kept: Kept, request: Request) -> Response {
     response
 }
 
-/// Does the request, whatever becomes of its client, and keeps the answer.
-async fn run(state: AppState, key: Key, attempt: Uuid, request: Request, next: Next) -> Response {
+/// Does the request and keeps the answer.
+async fn run(state: &AppState, key: &Key, attempt: Uuid, request: Request, next: Next) -> Response {
     let fingerprint = Arc::new(Mutex::new(Fingerprint::begin(&request)));
-    let work = async move {
-        let request = match observed(request, fingerprint.clone()).await {
-            Ok(request) => request,
-            Err(error) => {
-                release(&state, &key, attempt).await;
-                return error.into_response();
-            }
-        };
-        let (answer, held) =
-            held(AssertUnwindSafe(tokio::time::timeout(REQUEST_TIMEOUT, next.run(request))).catch_unwind()).await;
-        match answer {
-            Ok(Ok(answer)) => settle(&state, &key, attempt, answer, held, &fingerprint).await,
-            Ok(Err(_)) => {
-                drop(held);
-                release(&state, &key, attempt).await;
-                ApiError::RequestTimeout.into_response()
-            }
-            Err(panic) => {
-                drop(held);
-                release(&state, &key, attempt).await;
-                resume_unwind(panic)
-            }
+    let request = match observed(request, fingerprint.clone()).await {
+        Ok(request) => request,
+        Err(error) => {
+            release(state, key, attempt).await;
+            return error.into_response();
         }
     };
-    match tokio::spawn(work.in_current_span()).await {
-        Ok(response) => response,
-        Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
-        Err(error) => ApiError::Internal(error.to_string()).into_response(),
+    let (answer, held) =
+        held(AssertUnwindSafe(tokio::time::timeout(REQUEST_TIMEOUT, next.run(request))).catch_unwind()).await;
+    match answer {
+        Ok(Ok(answer)) => settle(state, key, attempt, answer, held, &fingerprint).await,
+        Ok(Err(_)) => {
+            drop(held);
+            release(state, key, attempt).await;
+            ApiError::RequestTimeout.into_response()
+        }
+        Err(panic) => {
+            drop(held);
+            release(state, key, attempt).await;
+            resume_unwind(panic)
+        }
     }
 }
 

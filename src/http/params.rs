@@ -24,6 +24,9 @@ pub(super) const MAX_LIST_VALUES: usize = 10_000;
 
 /// The parameters of a filter that may have several values.
 const LISTS: [&str; 5] = ["assignmentStatus", "productIds", "labels", "strategy", "autoAssignment"];
+/// Those of them that are numbers, and those that are true or false, where they are fields of a body.
+const NUMBERS: [&str; 3] = ["shopId", "confidenceFrom", "confidenceTo"];
+const SWITCHES: [&str; 1] = ["reviewNeeded"];
 
 /// The query of a request.
 #[derive(Clone, Debug, Default)]
@@ -78,24 +81,42 @@ impl Params {
         Ok(Params { pairs: pairs.collect::<Result<Vec<_>, ApiError>>()?, whole: false })
     }
 
-    /// Reads fields of a body that mean what parameters of the same names mean: a string is one value, or a
-    /// comma-separated list; the items of an array of strings are taken whole; `filterCriteria` is JSON as it is.
+    /// Reads fields of a body that mean what parameters of the same names mean, numbers and switches as such: a string is
+    /// one value, or a comma-separated list; the items of an array of strings are taken whole; `filterCriteria` is JSON as it
+    /// is. Of no products at all none is meant; another list without a value is refused, since nobody means everything by it.
     pub(super) fn of_fields(fields: &Map<String, Value>) -> Result<Params, ApiError> {
         let mut params = Params { pairs: Vec::new(), whole: true };
         for (name, value) in fields {
             let mut push = |value: String| params.pairs.push((name.clone(), value));
-            match value {
-                _ if name == "filterCriteria" => push(value.to_string()),
-                Value::String(text) if LISTS.contains(&name.as_str()) => {
-                    text.split(',').filter(|item| !item.is_empty()).for_each(|item| push(item.to_owned()));
+            let is_one_of = |names: &[&str]| names.contains(&name.as_str());
+            let mut items: Vec<&str> = match value {
+                _ if name == "filterCriteria" => {
+                    push(value.to_string());
+                    continue;
                 }
-                Value::String(text) => push(text.clone()),
-                Value::Number(_) | Value::Bool(_) => push(value.to_string()),
-                Value::Array(items) if LISTS.contains(&name.as_str()) && items.iter().all(Value::is_string) => {
-                    items.iter().filter_map(Value::as_str).for_each(|item| push(item.to_owned()));
+                Value::Array(items) if is_one_of(&LISTS) && items.iter().all(Value::is_string) => {
+                    items.iter().filter_map(Value::as_str).collect()
                 }
+                Value::String(text) if is_one_of(&LISTS) => text.split(',').filter(|item| !item.is_empty()).collect(),
+                Value::Number(_) if is_one_of(&NUMBERS) => {
+                    push(value.to_string());
+                    continue;
+                }
+                Value::Bool(_) if is_one_of(&SWITCHES) => {
+                    push(value.to_string());
+                    continue;
+                }
+                Value::String(text) if !is_one_of(&NUMBERS) && !is_one_of(&SWITCHES) => vec![text],
                 _ => return Err(ApiError::malformed_at(name, "is not of the type that this field has")),
+            };
+            if items.is_empty() && name == "productIds" {
+                // No product has an id without a character.
+                items.push("");
             }
+            if items.is_empty() {
+                return Err(ApiError::malformed_at(name, "has no value"));
+            }
+            items.into_iter().for_each(|item| push(item.to_owned()));
         }
         Ok(params)
     }

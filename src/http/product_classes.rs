@@ -93,6 +93,7 @@ pub(super) async fn list(
     let taxonomy = taxonomy(&name)?;
     let reference = state.engine.reference();
     let nomenclature = reference.nomenclature(taxonomy);
+    let under = under.map(|under| nomenclature.canonical(under).unwrap_or(under));
     let found: Vec<Listed> = match query {
         Some(query) if is_code(query) => plain(by_code(nomenclature, query, under)),
         Some(query) => {
@@ -152,11 +153,19 @@ fn plain(codes: impl IntoIterator<Item = ClassCode>) -> Vec<Listed> {
     codes.into_iter().map(|code| (code, None)).collect()
 }
 
+/// The classes whose codes begin with the digits; where there are none, those of the class that zeros at their end name.
 fn by_code(nomenclature: &Nomenclature, query: &str, under: Option<ClassCode>) -> Vec<ClassCode> {
     let digits: String = query.chars().filter(char::is_ascii_digit).collect();
-    let wanted =
-        |code: &ClassCode| code.as_str().starts_with(&digits) && under.is_none_or(|under| code.is_under(&under));
-    nomenclature.codes().filter(wanted).collect()
+    let begun = |digits: &str| -> Vec<ClassCode> {
+        let wanted =
+            |code: &ClassCode| code.as_str().starts_with(digits) && under.is_none_or(|under| code.is_under(&under));
+        nomenclature.codes().filter(wanted).collect()
+    };
+    let found = begun(&digits);
+    match ClassCode::new(&digits).and_then(|code| nomenclature.canonical(code)) {
+        Some(named) if found.is_empty() => begun(named.as_str()),
+        _ => found,
+    }
 }
 
 /// What the words most probably mean, then what is called so, then what they may mean; each class once.

@@ -51,6 +51,7 @@ pub async fn run(store: Store, engine: Engine, wake: Arc<Notify>, shutdown: Canc
         failures: 0,
         swept: Instant::now(),
         left: Left::default(),
+        shutdown: shutdown.clone(),
     };
     while !shutdown.is_cancelled() {
         let wait = tokio::select! {
@@ -77,6 +78,7 @@ struct Feeder {
     failures: u32,
     swept: Instant,
     left: Left,
+    shutdown: CancellationToken,
 }
 
 /// Since when a later version has been left to feed.
@@ -225,9 +227,10 @@ impl Feeder {
         self.ready = true;
         if self.engine.is_stale().await? {
             tracing::warn!("the database was put back to an earlier state; the search index is built anew");
-            let engine = self.engine.clone();
+            let (engine, shutdown) = (self.engine.clone(), self.shutdown.clone());
+            // It holds a connection, for which a service that ends would wait.
             tokio::spawn(async move {
-                if let Err(error) = engine.rebuild(&|_, _| {}).await {
+                if let Some(Err(error)) = shutdown.run_until_cancelled(engine.rebuild(&|_, _| {})).await {
                     tracing::warn!(%error, "the search index could not be built anew; it is tried at the next start");
                 }
             });

@@ -132,9 +132,14 @@ fn evidence(
     let contradiction = near.iter().find(|known| contradicts(known)).map_or(0.0, |near| near.0);
     let agreeing = near.iter().filter(agrees).filter(|near| near.0 >= ALIKE).count().max(1);
     let difference = Difference::of(turns, question.words, &nearest.1);
+    let overlap = question.opinion.overlap(&nearest.1.fact.opinion);
     // Where a class was said to be wrong, the model may well say it is right: that is what the person contradicted.
     let (model, model_other) = match against {
-        false => (question.opinion.share(class.code), question.opinion.best_other(class.code)),
+        false => {
+            let overruled = overruled(&nearest.1.fact.opinion, class) * overlap * weight(nearest.0);
+            let model = question.opinion.share(class.code);
+            (model + (1.0 - model) * overruled, question.opinion.best_other(class.code) * (1.0 - overruled))
+        }
         true => (1.0, 0.0),
     };
     Evidence([
@@ -146,13 +151,18 @@ fn evidence(
         (support / (support + doubt)).ln().max(LEAST_SUPPORT),
         (model + LEAST_SHARE).ln(),
         (model_other + LEAST_SHARE).ln(),
-        question.opinion.overlap(&nearest.1.fact.opinion),
+        overlap,
         difference.turns.clamp(-MAX_TURN, MAX_TURN),
         difference.worst.min(MAX_TURN),
         difference.own,
         difference.other,
         (question.words.len().max(1) as f32).ln(),
     ])
+}
+
+/// Whether a person decided against the model, 0 or 1: of the same text it would say the same again, which is no news.
+fn overruled(opinion: &Opinion, class: ProductClass) -> f32 {
+    f32::from(opinion.best_other(class.code) > opinion.share(class.code))
 }
 
 /// Whether one of two codes lies below the other, as deep as the model goes.

@@ -1,10 +1,10 @@
 //! Queries that answer within a deadline or not at all.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::postgres::{PgArguments, PgRow};
-use sqlx::query::QueryAs;
-use sqlx::{FromRow, Postgres};
+use sqlx::postgres::PgRow;
+use sqlx::{FromRow, Postgres, QueryBuilder};
 
 use crate::store::Store;
 
@@ -21,20 +21,28 @@ pub enum FilterError {
 
 impl Store {
     /// Runs a query of a search. It is planned for its values: a rare part of a word wants the index, a frequent one
-    /// does not.
+    /// does not. At most half of the connections search, those among them whose asker has gone or was told that it takes too
+    /// long: the database goes on until the statement's own limit.
     pub(crate) async fn search_within<T>(
         &self,
         deadline: Duration,
-        query: QueryAs<'_, Postgres, T, PgArguments>,
+        mut query: QueryBuilder<Postgres>,
     ) -> Result<Vec<T>, FilterError>
     where
-        T: for<'r> FromRow<'r, PgRow> + Send + Unpin,
+        T: for<'r> FromRow<'r, PgRow> + Send + Unpin + 'static,
     {
         let found = async {
-            let mut tx = self.begin_within(deadline).await?;
-            let found = query.fetch_all(&mut *tx).await?;
-            tx.rollback().await?;
-            Ok(found)
+            let place = Arc::clone(&self.searching).acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;
+            let store = self.clone();
+            // A task goes on without who waits for it, so that the connection is given back in order, and the place with it.
+            let search = async move {
+                let mut tx = store.begin_within(deadline).await?;
+                let found = query.build_query_as().persistent(false).fetch_all(&mut *tx).await;
+                tx.rollback().await?;
+                drop(place);
+                found
+            };
+            tokio::spawn(search).await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
         };
         match tokio::time::timeout(deadline, found).await {
             Ok(result) => result.map_err(refused),

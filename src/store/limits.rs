@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use sqlx::{PgConnection, PgPool, Postgres, SqlSafeStr, Transaction};
+use sqlx::{PgConnection, PgPool, Postgres, Transaction};
 
 use crate::store::{MAX_BROKEN_CONNECTIONS, Store, StoreError, Tx, tx};
 
@@ -62,18 +62,14 @@ pub(super) async fn limit(connection: &mut PgConnection, limits: &[Limit]) -> Re
     Ok(())
 }
 
-/// Begins a transaction, by a statement of its own where one is given, and does not stop half-way when its caller goes away.
+/// Begins a transaction, and does not stop half-way when its caller goes away.
 ///
 /// sqlx 0.9.0 takes no note of a transaction before `BEGIN` is answered (its issue 4393): dropped before, it gives the
 /// connection back inside a transaction that nobody ends, and what the next one writes there, and acknowledges, may be undone.
-pub(super) async fn begin_to_the_end(
-    pool: &PgPool,
-    statement: Option<&'static str>,
-) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+pub(super) async fn begin_to_the_end(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
     let connection = pool.acquire().await?;
     // A task goes on without who waits for it, and what it began is undone then.
-    let begin = Transaction::begin(connection, statement.map(SqlSafeStr::into_sql_str));
-    tokio::spawn(begin).await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
+    tokio::spawn(Transaction::begin(connection, None)).await.unwrap_or(Err(sqlx::Error::WorkerCrashed))
 }
 
 impl Store {
@@ -93,7 +89,7 @@ impl Store {
         tx::finish_earlier().await?;
         let mut broken = 0;
         let mut begun = loop {
-            match begin_to_the_end(&self.pool, None).await {
+            match begin_to_the_end(&self.pool).await {
                 Err(sqlx::Error::Io(_)) if broken < MAX_BROKEN_CONNECTIONS => broken += 1,
                 begun => break begun?,
             }

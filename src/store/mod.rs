@@ -32,9 +32,11 @@ pub mod settings;
 pub mod tx;
 pub mod webhooks;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sqlx::{ConnectOptions, PgPool};
+use tokio::sync::Semaphore;
 
 use crate::domain::Fault;
 use limits::{Limit, UNLIMITED};
@@ -69,7 +71,8 @@ const BREAKING: &str = "breaking ";
 /// The schema's migrations, compiled in.
 pub static MIGRATIONS: sqlx::migrate::Migrator = sqlx_macros::migrate!("./migrations");
 
-/// Why the store did not do what was asked; nothing was changed.
+/// Why the store did not do what was asked; nothing was changed. Only where the connection breaks while a change is committed
+/// does nobody know: who asked looks, or asks again with an `Idempotency-Key`.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// No such object in the account.
@@ -171,6 +174,8 @@ pub struct Store {
     pool: PgPool,
     /// What each transaction is limited by where sessions are shared with others, so that nothing may be kept in one.
     pooled: Option<[Limit; 2]>,
+    /// Places of searches on connections.
+    searching: Arc<Semaphore>,
 }
 
 impl Store {
@@ -193,7 +198,8 @@ impl Store {
         let first = tokio::time::timeout(FIRST_CONNECTION, options.connect()).await.map_err(|_| late())??;
         sqlx::Connection::close(first).await?;
         let pool = buffers::kept_small(settings.pool_options()).connect_with(options).await?;
-        Ok(Store { pool, pooled: settings.limits_of_transactions() })
+        let searching = Arc::new(Semaphore::new((settings.database_connections / 2).max(1) as usize));
+        Ok(Store { pool, pooled: settings.limits_of_transactions(), searching })
     }
 
     /// Brings the schema up to date; several services may do so at once. A schema that a later version has only added to
@@ -207,7 +213,7 @@ impl Store {
         migrator.set_ignore_missing(true);
         if self.pooled.is_some() {
             // The migrator's own lock belongs to a session, and would be left with whichever connection it was given.
-            let mut lock = limits::begin_to_the_end(&self.pool, None).await?;
+            let mut lock = limits::begin_to_the_end(&self.pool).await?;
             // Both the wait for it and the wait with it take as long as migrations do.
             limits::limit(&mut lock, &UNLIMITED).await?;
             sqlx::query("select pg_advisory_xact_lock($1)").bind(MIGRATION_LOCK).execute(&mut *lock).await?;

@@ -14,12 +14,12 @@ mod copy;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use sqlx::PgConnection;
+use sqlx::{ConnectOptions, Connection, PgConnection};
 
 use crate::store::Store;
 use crate::store::accounts::AccountError;
 use crate::store::journal::AUTO_ASSIGNMENT;
-use crate::store::limits::{UNLIMITED, begin_to_the_end, limit};
+use crate::store::limits::{UNLIMITED, limit};
 use crate::store::memory::MEMORY;
 use crate::store::rule_changes::VAT_RULES;
 use copy::{Place, copy_table};
@@ -188,16 +188,17 @@ impl Store {
         target: &Store,
         told: &mut impl FnMut(&str, u64),
     ) -> Result<(i64, (i64, i64)), AccountError> {
+        // A connection of its own: one on which a copy was broken off is of no use to anybody else.
+        let mut snapshot = self.pool().connect_options().connect().await?;
         // The level has to be set before the first query, and limits are set by one.
-        let begin = Some("begin isolation level repeatable read, read only");
-        let mut snapshot = begin_to_the_end(self.pool(), begin).await?;
+        sqlx::raw_sql("begin isolation level repeatable read, read only").execute(&mut snapshot).await?;
         // It lies idle while the other database is made ready.
         limit(&mut snapshot, &UNLIMITED).await?;
         let (last_key, transaction, horizon): (i64, i64, i64) = sqlx::query_as(
             "select last_value, base + pg_snapshot_xmax(pg_current_snapshot())::text::bigint, journal_horizon()
              from products_product_key_seq, journal_base",
         )
-        .fetch_one(&mut *snapshot)
+        .fetch_one(&mut snapshot)
         .await?;
         let written = (horizon, written_by_people(&mut snapshot, account, horizon).await?);
         let added = target.make_room(last_key, transaction).await?;
@@ -205,7 +206,7 @@ impl Store {
             "select name, plan, decision_precision, disabled, created_at from accounts where account_id = $1",
         )
         .bind(account)
-        .fetch_one(&mut *snapshot)
+        .fetch_one(&mut snapshot)
         .await?;
         let copy: i64 = sqlx::query_scalar(
             "insert into accounts (name, plan, decision_precision, disabled, created_at, moving)
@@ -222,7 +223,7 @@ impl Store {
         for table in COPIED {
             told(table, copy_table(&mut snapshot, account, target, table, place).await?);
         }
-        snapshot.rollback().await?;
+        snapshot.close().await?;
         target.index_all(copy).await?;
         target.set_moving(copy, Some("COPIED")).await?;
         Ok((copy, written))

@@ -174,6 +174,13 @@ async fn rates_follow_from_a_class_and_the_taxonomy_can_be_browsed() {
     assert!(below["items"].as_array().is_some_and(|items| items.iter().all(|item| {
         item["productClassCode"].as_str().is_some_and(|code| code.starts_with("0901") && code.len() == 6)
     })));
+    // Zeros at the end of a code say "and all below".
+    for (full, short) in [("query=8517130000", "query=851713"), ("under=6109100000", "under=610910")] {
+        let [full, short] = [full, short].map(|query| format!("/product-classes/TARIC?{query}"));
+        let [full, short] = [app.get(&full).await.expect(200).body, app.get(&short).await.expect(200).body];
+        assert!(short["items"].as_array().is_some_and(|items| !items.is_empty()), "{short}");
+        assert_eq!(full["items"], short["items"]);
+    }
     let found = app.get("/product-classes/TARIC?query=Kaffee").await.expect(200).body;
     assert!(found["items"].as_array().is_some_and(|items| !items.is_empty()));
 }

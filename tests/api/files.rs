@@ -1,12 +1,15 @@
 //! Files into the service and out of it.
 
-use std::io::{Cursor, Write};
-use std::sync::{Arc, Mutex};
+use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, mpsc};
 
 use serde_json::{Value, json};
+use tokio::sync::mpsc::error::TryRecvError;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use vat_classification::domain::access::Plan;
-use vat_classification::exchange::{ImportSettings, Progress, Summary, export, import};
-use vat_classification::files::{CsvTable, Given, Table, XlsxTable};
+use vat_classification::exchange::{ImportSettings, Progress, Summary, export, import, import_as_far_as_possible};
+use vat_classification::files::{self, CsvTable, Given, Table, XlsxTable};
 use vat_classification::store::accounts::Caller;
 
 use crate::app::App;
@@ -229,4 +232,134 @@ async fn a_long_file_is_stored_in_parts_and_all_of_it_and_a_limit_stops_it() {
     let stored = app.store.shops(caller.account).await.expect("shops");
     let stored: Vec<i64> = stored.iter().map(|(_, products)| *products).collect();
     assert!(stored == [7, 1] || stored == [7, 2], "{stored:?}");
+}
+
+/// A file that tells of each time it is read, before it gives anything, and then waits for leave. When nobody is left
+/// to give leave it needs none.
+struct Gated {
+    file: Cursor<Vec<u8>>,
+    reads: UnboundedSender<()>,
+    leave: mpsc::Receiver<()>,
+}
+
+impl Gated {
+    /// The file, which may be read so many times, what it tells, and what to drop so that it may be read on.
+    fn with_leave(file: Vec<u8>, times: usize) -> (Gated, UnboundedReceiver<()>, mpsc::Sender<()>) {
+        let ((reads, told), (give, leave)) = (unbounded_channel(), mpsc::channel());
+        for _ in 0..times {
+            give.send(()).expect("a listener");
+        }
+        (Gated { file: Cursor::new(file), reads, leave }, told, give)
+    }
+}
+
+impl Read for Gated {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        // A test that failed listens no more.
+        let _ = self.reads.send(());
+        let _ = self.leave.recv();
+        self.file.read(buffer)
+    }
+}
+
+impl Seek for Gated {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+/// How often a file is still read, once it may be, until it is given up.
+async fn reads_left(mut told: UnboundedReceiver<()>, leave: mpsc::Sender<()>) -> usize {
+    drop(leave);
+    let mut reads = 0;
+    while told.recv().await.is_some() {
+        reads += 1;
+    }
+    reads
+}
+
+/// A sheet whose texts can hardly be packed, so that it is read many times.
+fn sheet_of_many_reads() -> Vec<u8> {
+    let file = Kept::default();
+    let mut table = XlsxTable::new(file.clone()).expect("a table");
+    table.row(&["productId", "noise"].map(str::to_owned)).expect("a row");
+    let mut random = 1_u64;
+    for at in 0..200 {
+        let noise = (0..600).map(|_| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            format!("{:06x}", random >> 40)
+        });
+        table.row(&[format!("p{at}"), noise.collect()]).expect("a row");
+    }
+    Box::new(table).finish().expect("a file");
+    file.bytes()
+}
+
+#[tokio::test]
+async fn a_sheet_is_read_no_further_when_its_import_is_given_up_and_keeps_its_place_until_then() {
+    let app = App::start().await;
+    let file = sheet_of_many_reads();
+    let (source, told, leave) = Gated::with_leave(file.clone(), 0);
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut lines = files::open(source).expect("a sheet");
+        while lines.next_line().expect("readable").is_some() {}
+    });
+    let whole = reads_left(told, leave).await;
+    reading.await.expect("read to its end");
+    assert!(whole > 40, "{whole}");
+    // A sheet is read twice: to see that no cell is too long, and row by row.
+    for moment in [whole / 4, whole * 3 / 4] {
+        let (source, mut told, leave) = Gated::with_leave(file.clone(), moment);
+        let (place, mut given_back) = unbounded_channel::<()>();
+        let (store, caller) = (app.store.clone(), caller(&app, "shop").await);
+        let importing = tokio::spawn(async move {
+            let (settings, progress) = (settings(&[], true), Arc::default());
+            import_as_far_as_possible(&store, &caller, source, place, &settings, &progress, None).await
+        });
+        for _ in 0..=moment {
+            told.recv().await.expect("a read");
+        }
+        importing.abort();
+        assert!(importing.await.expect_err("given up").is_cancelled());
+        assert_eq!(given_back.try_recv(), Err(TryRecvError::Empty), "it is still being read");
+        assert_eq!(reads_left(told, leave).await, 0, "after {moment} of {whole} reads");
+        assert_eq!(given_back.recv().await, None);
+    }
+}
+
+/// A file whose reader panics after so many reads.
+struct Breaking {
+    file: Cursor<Vec<u8>>,
+    left: Arc<AtomicUsize>,
+}
+
+impl Read for Breaking {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        assert!(self.left.fetch_sub(1, Relaxed) > 0, "the reader breaks off");
+        self.file.read(buffer)
+    }
+}
+
+impl Seek for Breaking {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.file.seek(to)
+    }
+}
+
+#[tokio::test]
+async fn an_import_of_a_sheet_whose_reader_panics_has_not_come_to_its_end() {
+    let app = App::start().await;
+    let (caller, file) = (caller(&app, "shop").await, sheet_of_many_reads());
+    let imported = async |reads: usize| {
+        let left = Arc::new(AtomicUsize::new(reads));
+        let source = Breaking { file: Cursor::new(file.clone()), left: left.clone() };
+        let ended = import(&app.store, &caller, source, &settings(&[], true), &Arc::default(), None).await;
+        (ended, reads.wrapping_sub(left.load(Relaxed)))
+    };
+    let (ended, whole) = imported(usize::MAX).await;
+    assert_eq!(ended.expect("imported").created, 200);
+    for reads in [whole / 4, whole * 3 / 4] {
+        let told = imported(reads).await.0.expect_err("broken off").to_string();
+        assert!(told.contains("broke off"), "after {reads} of {whole} reads: {told}");
+    }
 }

@@ -1,5 +1,7 @@
 //! Requests with an Idempotency-Key are done once.
 
+use std::time::{Duration, Instant};
+
 use axum::body::Body;
 use axum::http::{Request, header};
 use futures::future::join_all;
@@ -11,6 +13,8 @@ use vat_classification::http::BASE_PATH;
 use crate::app::{Answer, App, action_body, german};
 
 const GLOBAL: &str = "/products/global";
+/// Less than a key stays taken when nobody does its request, and more than a busy machine needs to do it.
+const SOONER_THAN_A_LEASE: Duration = Duration::from_secs(50);
 
 async fn keyed(app: &App, token: &str, key: &str, method: &str, path: &str, body: &str) -> Answer {
     let request = Request::builder()
@@ -186,34 +190,37 @@ async fn a_crash_before_the_answer_leaves_neither_the_change_nor_the_answer() {
     assert_eq!(app.get(&format!("{GLOBAL}/p")).await.expect(200).body["version"], 1);
 }
 
+/// Sends a request, whose client goes away while it waits for a lock on a table.
+async fn give_up_while_it_waits_for(app: &App, table: &str, body: &str) {
+    let mut request = Box::pin(keyed(app, &app.token, "k", "POST", GLOBAL, body));
+    let waiting = async {
+        loop {
+            let waits: bool = sqlx::query_scalar(
+                "select exists (select from pg_locks where relation = $1::text::regclass and not granted
+                    and database = (select oid from pg_database where datname = current_database()))",
+            )
+            .bind(table)
+            .fetch_one(app.store.pool())
+            .await
+            .expect("a look");
+            if waits {
+                break;
+            }
+        }
+    };
+    tokio::select! {
+        answer = &mut request => panic!("answered {}", answer.status),
+        () = waiting => {}
+    }
+}
+
 #[tokio::test]
 async fn a_request_whose_client_went_away_is_done_all_the_same() {
     let app = App::start().await;
     let body = json!({"p": german("Kaffee")}).to_string();
     let mut lock = app.store.pool().begin().await.expect("a transaction");
     sqlx::query("lock table products in exclusive mode").execute(&mut *lock).await.expect("a lock");
-    {
-        // The client gives up while the request waits for the lock.
-        let mut request = Box::pin(keyed(&app, &app.token, "k", "POST", GLOBAL, &body));
-        let waiting = async {
-            loop {
-                let waits: bool = sqlx::query_scalar(
-                    "select exists (select from pg_locks where relation = 'products'::regclass and not granted
-                        and database = (select oid from pg_database where datname = current_database()))",
-                )
-                .fetch_one(app.store.pool())
-                .await
-                .expect("a look");
-                if waits {
-                    break;
-                }
-            }
-        };
-        tokio::select! {
-            answer = &mut request => panic!("answered {}", answer.status),
-            () = waiting => {}
-        }
-    }
+    give_up_while_it_waits_for(&app, "products", &body).await;
     keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await.expect(409);
     lock.commit().await.expect("no lock");
     let mut answer = keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await;
@@ -221,6 +228,24 @@ async fn a_request_whose_client_went_away_is_done_all_the_same() {
         answer = keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await;
     }
     assert!(replayed(&answer.expect(201)));
+}
+
+#[tokio::test]
+async fn a_key_that_is_taken_while_the_client_goes_away_is_that_of_a_request_that_is_done() {
+    let app = App::start().await;
+    let body = json!({"p": german("Kaffee")}).to_string();
+    let mut lock = app.store.pool().begin().await.expect("a transaction");
+    sqlx::query("lock table idempotency_keys in exclusive mode").execute(&mut *lock).await.expect("a lock");
+    give_up_while_it_waits_for(&app, "idempotency_keys", &body).await;
+    lock.commit().await.expect("no lock");
+    let begin = Instant::now();
+    let mut answer = keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await;
+    while answer.status == 409 {
+        assert!(begin.elapsed() < SOONER_THAN_A_LEASE, "the key is in use, and nobody does its request");
+        answer = keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await;
+    }
+    answer.expect(201);
+    assert_eq!(app.get(&format!("{GLOBAL}/p")).await.expect(200).body["version"], 1);
 }
 
 #[tokio::test]

@@ -74,7 +74,7 @@ async fn one_decision_teaches_products_that_are_alike_and_no_others() {
         assert!(evidence["similarity"].as_f64().is_some_and(|alike| alike > 0.6), "{evidence}");
         let events = shown["events"].as_array().expect("events");
         let queued = events.iter().find(|event| event["action"] == "REQUEUE").expect("an event");
-        assert_eq!(queued["actor"], "memory");
+        assert_eq!(queued["actor"], "auto-assignment");
         let comment = queued["comment"].as_str().expect("a comment");
         assert!(comment.contains(own["assignmentUuid"].as_str().expect("a uuid")), "{comment}");
     }
@@ -105,6 +105,33 @@ async fn a_decision_taken_back_takes_its_consequences_back() {
     act(&app, "a", "REJECT").await;
     app.learn().await;
     assert_eq!(app.assignment("TARIC", "b").await["assignmentStatus"], "UNASSIGNED");
+}
+
+#[tokio::test]
+async fn who_unassigns_one_product_says_nothing_of_those_that_are_alike() {
+    let app = App::start().await;
+    app.create(&[("a", "Herren T-Shirt Baumwolle 1"), ("b", "Herren T-Shirt Baumwolle 2")]).await;
+    app.assign().await;
+    let by_model = class(&app, "b").await;
+    assert!(by_model.is_string());
+    act(&app, "a", "UNASSIGN").await;
+    app.learn().await;
+    assert_eq!(class(&app, "b").await, by_model);
+    assert_eq!(app.engine.memory().len(), 0);
+}
+
+#[tokio::test]
+async fn a_person_is_believed_against_the_model_where_the_text_is_the_same() {
+    let app = App::start().await;
+    let names = [("a", "Herren T-Shirt Baumwolle"), ("b", "Herren T-Shirt Baumwolle"), ("c", "Damen Lederstiefel")];
+    app.create(&names).await;
+    app.assign().await;
+    let (shirt, boots) = (class(&app, "b").await, class(&app, "c").await);
+    act(&app, "a", "ASSIGN&productClass=190219-00-000").await;
+    assert!(shirt.is_string() && shirt != class(&app, "a").await);
+    app.learn().await;
+    assert_eq!(class(&app, "b").await, "190219");
+    assert_eq!(class(&app, "c").await, boots);
 }
 
 #[tokio::test]

@@ -2,9 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use futures::stream::{FuturesUnordered, StreamExt};
+use futures::{FutureExt, poll};
 use serde_json::{Value, json};
 use vat_classification::domain::ShopId;
-use vat_classification::search::{Search, SearchError};
+use vat_classification::search::{Engine, Search, SearchError, Settings};
+use vat_classification::store::Store;
 
 use crate::fixture::{Fixture, criteria, details};
 use crate::support;
@@ -27,6 +30,40 @@ async fn a_search_ends_at_its_deadline() {
         assert!(matches!(found, Err(SearchError::TooSlow)), "{found:?}");
         assert!(begin.elapsed() < Duration::from_millis(220), "{:?}", begin.elapsed());
     }
+}
+
+/// How many statements wait for a lock on the documents.
+async fn waiting(store: &Store) -> i64 {
+    sqlx::query_scalar("select count(*) from pg_locks where not granted and relation = 'search_documents'::regclass")
+        .fetch_one(store.pool())
+        .await
+        .expect("a count")
+}
+
+#[tokio::test]
+async fn a_search_that_nobody_waits_for_keeps_its_place_until_the_database_is_done() {
+    const PLACES: i64 = 3;
+    let fixture = Fixture::new().await;
+    let thing = details(json!({"languageAttributes": {"en": {"productName": "thing"}}}));
+    fixture.create(ShopId::GLOBAL, &[("p".to_owned(), thing)]).await;
+    let engine = Engine::new(&Settings::default(), &fixture.store_with(2 * PLACES as u32).await).expect("an engine");
+    engine.rebuild(&|_, _| {}).await.expect("an index");
+    let things = criteria(json!({"productName": "thing", "languageKey": "en"}));
+    let search = fixture.search(&things);
+    let mut lock = fixture.store.pool().begin().await.expect("a transaction");
+    sqlx::raw_sql("lock table search_documents in access exclusive mode").execute(&mut *lock).await.expect("a lock");
+    let mut gone: FuturesUnordered<_> = (0..PLACES).map(|_| Box::pin(engine.page(&search))).collect();
+    while waiting(&fixture.store).await < PLACES {
+        assert!(gone.next().now_or_never().is_none(), "an answer from behind a lock");
+    }
+    drop(gone);
+    let mut next = Box::pin(engine.page(&search));
+    for _ in 0..100 {
+        assert!(poll!(&mut next).is_pending(), "an answer from behind a lock");
+        assert_eq!(waiting(&fixture.store).await, PLACES, "the places of those who have gone are taken");
+    }
+    lock.rollback().await.expect("no lock");
+    assert_eq!(next.await.expect("a page").items.len(), 1);
 }
 
 /// How many searches Elasticsearch works on whose index has this prefix.

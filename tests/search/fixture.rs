@@ -7,10 +7,10 @@ use vat_classification::domain::access::Plan;
 use vat_classification::domain::filter::Criteria;
 use vat_classification::domain::{Details, Precision, Product, ShopId};
 use vat_classification::search::{Engine, Search, Settings};
-use vat_classification::store::Store;
 use vat_classification::store::accounts::Caller;
 use vat_classification::store::pages::{Page, Position};
 use vat_classification::store::products::{Asked, NewProduct};
+use vat_classification::store::{self, Store};
 
 use crate::support;
 
@@ -35,6 +35,16 @@ impl Fixture {
         let caller =
             Caller { account, plan: Plan::Unlimited, precision: Precision::default(), user: "tester".to_owned() };
         Fixture { store, caller, _database: database }
+    }
+
+    /// A store of its own on the same database, with so many connections.
+    pub(crate) async fn store_with(&self, connections: u32) -> Store {
+        let settings = store::Settings {
+            database_connections: connections,
+            database_acquire_timeout_ms: 30_000,
+            ..store::Settings::default()
+        };
+        Store::connect_with(&self._database.url, &settings).await.expect("a store")
     }
 
     pub(crate) fn postgres(&self) -> Engine {

@@ -87,7 +87,8 @@ pub(in crate::http) async fn import(
     telling.answer(patience).await
 }
 
-/// Stores a spooled file when it is its turn.
+/// Stores a spooled file when it is its turn. Dropping this ends it, and what reads the file a moment later: only then
+/// is the place given back.
 async fn store(
     state: AppState,
     caller: Caller,
@@ -98,7 +99,9 @@ async fn store(
     report: Option<Arc<File>>,
 ) -> Ended {
     let report = report.map(|file| Box::new(file) as Box<dyn Write + Send>);
-    transfer.turn(import_as_far_as_possible(&state.store, &caller, file, &settings, &progress, report)).await
+    let transfer = Arc::new(transfer);
+    let place = Arc::clone(&transfer);
+    transfer.turn(import_as_far_as_possible(&state.store, &caller, file, place, &settings, &progress, report)).await
 }
 
 fn settings(params: &Params) -> Result<ImportSettings, ApiError> {

@@ -25,8 +25,7 @@ impl Postgres {
         };
         query.push(" limit ").push_bind(search.size as i64 + 1);
 
-        let found: Vec<Found> =
-            self.store.search_within(search.deadline, query.build_query_as().persistent(false)).await?;
+        let found: Vec<Found> = self.store.search_within(search.deadline, query).await?;
         Ok(Page::from_rows(found, search.size, search.position))
     }
 
@@ -38,8 +37,7 @@ impl Postgres {
         self.require_ready().await?;
         let mut query = QueryBuilder::new("select count(*) from search_documents where account_id = ");
         push_conditions(&mut query, search);
-        let counted: Vec<(i64,)> =
-            self.store.search_within(search.deadline, query.build_query_as().persistent(false)).await?;
+        let counted: Vec<(i64,)> = self.store.search_within(search.deadline, query).await?;
         Ok(counted.first().map_or(0, |row| row.0))
     }
 }

@@ -7,12 +7,12 @@ use uuid::Uuid;
 use crate::domain::{Details, Precision, Taxonomy};
 use crate::store::auto_queue::{self, Touched};
 use crate::store::details::StoredDetails;
-use crate::store::journal::{self, Entry, Subject, stored_taxonomy, taxonomy_from_stored};
+use crate::store::journal::{self, AUTO_ASSIGNMENT, Entry, Subject, stored_taxonomy, taxonomy_from_stored};
 use crate::store::{Store, StoreError, Tx, with_retries};
 
 /// Accounts whose decisions are worked off in one round.
 const MAX_LESSONS_AT_ONCE: i64 = 64;
-/// Who queues a product again because a decision was made for one that is alike.
+/// Who queued products again that are alike, in entries of versions before 0069 of the schema.
 pub const MEMORY: &str = "memory";
 
 /// A decision whose alike products have yet to be looked at.
@@ -155,7 +155,7 @@ async fn requeue(tx: &mut Tx, lesson: &MemoryLesson, products: &[i64]) -> Result
             product: Subject { key: assignment.product_key, id: &assignment.product_id, shop: assignment.shop_id },
             taxonomy: Some(lesson.taxonomy),
             action: "REQUEUE",
-            actor: MEMORY,
+            actor: AUTO_ASSIGNMENT,
             status: Some(&assignment.status),
             strategy: assignment.strategy_name(),
             product_class: assignment.product_class.clone(),
