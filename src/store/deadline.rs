@@ -7,6 +7,7 @@ use sqlx::postgres::PgRow;
 use sqlx::{FromRow, Postgres, QueryBuilder};
 
 use crate::store::Store;
+use crate::store::limits::Limit;
 
 /// Why a search has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -19,13 +20,24 @@ pub enum FilterError {
     Database(#[from] sqlx::Error),
 }
 
+/// How the database goes about a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// As it supposes to be fastest.
+    Supposed,
+    /// Row by row in the order asked for, until there are enough.
+    InOrder,
+}
+
 impl Store {
-    /// Runs a query of a search. It is planned for its values: a rare part of a word wants the index, a frequent one
+    /// Runs a query of a search, whose statement may take as long as the limit says. It is planned for its values: a rare part of a word wants the index, a frequent one
     /// does not. At most half of the connections search, those among them whose asker has gone or was told that it takes too
     /// long: the database goes on until the statement's own limit.
     pub(crate) async fn search_within<T>(
         &self,
         deadline: Duration,
+        limit: Duration,
+        plan: Plan,
         mut query: QueryBuilder<Postgres>,
     ) -> Result<Vec<T>, FilterError>
     where
@@ -36,7 +48,9 @@ impl Store {
             let store = self.clone();
             // A task goes on without who waits for it, so that the connection is given back in order, and the place with it.
             let search = async move {
-                let mut tx = store.begin_within(deadline).await?;
+                let mut limits = vec![Limit::Statement(Some(limit)), Limit::NotCompiled];
+                limits.extend((plan == Plan::InOrder).then_some(Limit::InOrder));
+                let mut tx = store.begin_limited(&limits).await?;
                 let found = query.build_query_as().persistent(false).fetch_all(&mut *tx).await;
                 tx.rollback().await?;
                 drop(place);

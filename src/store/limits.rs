@@ -19,6 +19,8 @@ pub(super) enum Limit {
     Idle(Option<Duration>),
     /// Its statements are not compiled, which takes longer than running them.
     NotCompiled,
+    /// Its rows are read in the order of an index, however many have to be gone past.
+    InOrder,
     /// How many kilobytes each step of a statement may hold before it writes to disk or holds less exactly.
     Memory(u32),
 }
@@ -33,6 +35,7 @@ impl Limit {
             Limit::Statement(_) => "statement_timeout",
             Limit::Idle(_) => "idle_in_transaction_session_timeout",
             Limit::NotCompiled => "jit",
+            Limit::InOrder => "enable_bitmapscan",
             Limit::Memory(_) => "work_mem",
         }
     }
@@ -40,7 +43,7 @@ impl Limit {
     fn value(self) -> String {
         match self {
             Limit::Statement(limit) | Limit::Idle(limit) => in_milliseconds(limit),
-            Limit::NotCompiled => "off".to_owned(),
+            Limit::NotCompiled | Limit::InOrder => "off".to_owned(),
             Limit::Memory(kilobytes) => kilobytes.to_string(),
         }
     }
