@@ -20,6 +20,7 @@ pub mod languages;
 pub mod limits;
 pub mod merge_patch;
 pub mod nomenclature;
+pub mod nul;
 pub mod precision;
 pub mod product;
 pub mod product_class;

@@ -4,6 +4,7 @@ use serde_json::{Map, Number, Value, json};
 
 use crate::domain::ShopId;
 use crate::domain::identity::MAX_PRODUCT_ID_CHARACTERS;
+use crate::domain::nul::holds_nul;
 use crate::files::{Column, Columns, FileError, Line, Lines, split, unsafe_again};
 
 /// Most characters of a message of a fault: a message may quote its cell, and a summary holds very many.
@@ -159,16 +160,6 @@ pub fn patch(columns: &Columns, line: &Line) -> Result<Row, Vec<RowFault>> {
         fault(id_at.map(|at| columns.names[at].as_str()).unwrap_or_default(), "is empty".to_owned());
     }
     if faults.is_empty() { Ok(row) } else { Err(faults) }
-}
-
-/// Whether a text or a name within JSON has the one character that the database cannot store.
-fn holds_nul(value: &Value) -> bool {
-    match value {
-        Value::String(text) => text.contains('\0'),
-        Value::Array(items) => items.iter().any(holds_nul),
-        Value::Object(fields) => fields.iter().any(|(name, value)| name.contains('\0') || holds_nul(value)),
-        Value::Null | Value::Bool(_) | Value::Number(_) => false,
-    }
 }
 
 /// The place that a cell speaks of, and what it says.

@@ -142,10 +142,7 @@ impl<W: Write + Send> Table for XlsxTable<W> {
 
 /// Whether a text begins as a character does that is named by its number: `_x0041_`.
 fn is_named(text: &str) -> bool {
-    let named = text.as_bytes().first_chunk::<7>();
-    named.is_some_and(|named| {
-        named[1] == b'x' && named[2..6].iter().all(u8::is_ascii_hexdigit) && named[0] == b'_' && named[6] == b'_'
-    })
+    matches!(text.as_bytes(), [b'_', b'x', a, b, c, d, b'_', ..] if [a, b, c, d].into_iter().all(u8::is_ascii_hexdigit))
 }
 
 /// The name of a column: A to Z, then AA.

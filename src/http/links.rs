@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::domain::ShopId;
+use crate::domain::nul::holds_nul;
 use crate::http::error::ApiError;
 use crate::http::params::Params;
 use crate::store::pages::{Page, Position};
@@ -112,28 +113,13 @@ pub(super) fn position_at<K: DeserializeOwned>(cursor: Option<&str>) -> Result<P
     let Some(text) = cursor else { return Ok(Position::Start) };
     let decoded = BASE64URL_NOPAD.decode(text.as_bytes()).ok();
     // The database takes no U+0000, and no key has one.
-    let decoded = decoded.filter(|bytes| !holds_nul(bytes));
+    let decoded = decoded.filter(|bytes| !serde_json::from_slice(bytes).is_ok_and(|json| holds_nul(&json)));
     let cursor = decoded.and_then(|bytes| serde_json::from_slice(&bytes).ok());
     match cursor {
         Some(Cursor::After(key)) => Ok(Position::After(key)),
         Some(Cursor::Before(key)) => Ok(Position::Before(key)),
         None => Err(ApiError::malformed_at("cursor", "take it as it stands in a link of this service")),
     }
-}
-
-/// Whether JSON has U+0000 in a text, in either of the ways to write it.
-fn holds_nul(json: &[u8]) -> bool {
-    fn in_value(value: &serde_json::Value) -> bool {
-        match value {
-            serde_json::Value::String(text) => text.contains('\0'),
-            serde_json::Value::Array(items) => items.iter().any(in_value),
-            serde_json::Value::Object(fields) => {
-                fields.iter().any(|(name, value)| name.contains('\0') || in_value(value))
-            }
-            _ => false,
-        }
-    }
-    serde_json::from_slice(json).is_ok_and(|value| in_value(&value))
 }
 
 fn cursor<K: Serialize>(cursor: &Cursor<K>) -> String {

@@ -87,36 +87,28 @@ impl Params {
     pub(super) fn of_fields(fields: &Map<String, Value>) -> Result<Params, ApiError> {
         let mut params = Params { pairs: Vec::new(), whole: true };
         for (name, value) in fields {
-            let mut push = |value: String| params.pairs.push((name.clone(), value));
             let is_one_of = |names: &[&str]| names.contains(&name.as_str());
-            let mut items: Vec<&str> = match value {
-                _ if name == "filterCriteria" => {
-                    push(value.to_string());
-                    continue;
-                }
+            let mut items: Vec<String> = match value {
+                _ if name == "filterCriteria" => vec![value.to_string()],
                 Value::Array(items) if is_one_of(&LISTS) && items.iter().all(Value::is_string) => {
-                    items.iter().filter_map(Value::as_str).collect()
+                    items.iter().filter_map(Value::as_str).map(str::to_owned).collect()
                 }
-                Value::String(text) if is_one_of(&LISTS) => text.split(',').filter(|item| !item.is_empty()).collect(),
-                Value::Number(_) if is_one_of(&NUMBERS) => {
-                    push(value.to_string());
-                    continue;
+                Value::String(text) if is_one_of(&LISTS) => {
+                    text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect()
                 }
-                Value::Bool(_) if is_one_of(&SWITCHES) => {
-                    push(value.to_string());
-                    continue;
-                }
-                Value::String(text) if !is_one_of(&NUMBERS) && !is_one_of(&SWITCHES) => vec![text],
+                Value::Number(_) if is_one_of(&NUMBERS) => vec![value.to_string()],
+                Value::Bool(_) if is_one_of(&SWITCHES) => vec![value.to_string()],
+                Value::String(text) if !is_one_of(&NUMBERS) && !is_one_of(&SWITCHES) => vec![text.clone()],
                 _ => return Err(ApiError::malformed_at(name, "is not of the type that this field has")),
             };
             if items.is_empty() && name == "productIds" {
                 // No product has an id without a character.
-                items.push("");
+                items.push(String::new());
             }
             if items.is_empty() {
                 return Err(ApiError::malformed_at(name, "has no value"));
             }
-            items.into_iter().for_each(|item| push(item.to_owned()));
+            params.pairs.extend(items.into_iter().map(|item| (name.clone(), item)));
         }
         Ok(params)
     }

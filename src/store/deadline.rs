@@ -30,8 +30,8 @@ pub(crate) enum Plan {
 }
 
 impl Store {
-    /// Runs a query of a search, whose statement may take as long as the limit says. It is planned for its values: a rare part of a word wants the index, a frequent one
-    /// does not. At most half of the connections search, those among them whose asker has gone or was told that it takes too
+    /// Runs a query of a search, whose statement may take as long as the limit says. It is planned for its values: a rare
+    /// part of a word wants the index, a frequent one does not. At most half of the connections search, those among them whose asker has gone or was told that it takes too
     /// long: the database goes on until the statement's own limit.
     pub(crate) async fn search_within<T>(
         &self,
