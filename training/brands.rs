@@ -13,8 +13,8 @@ use anyhow::{Context, Result};
 use vat_classification::classify::words::Language;
 use vat_classification::domain::ClassCode;
 
-use crate::corpus::{Corpus, Fault, Place, Row};
 use crate::random::{Random, fnv};
+use crate::rows::{Corpus, Fault, Place, Row};
 
 /// Rows of a brand and language, spread over its codes by their shares.
 const ROWS_OF_BRAND: f32 = 5.0;

@@ -17,8 +17,9 @@ use vat_classification::classify::words::{Language, role};
 use vat_classification::domain::ClassCode;
 
 use crate::brands;
-use crate::corpus::{self, Corpus, Row};
+use crate::corpus;
 use crate::labels::{self, Label};
+use crate::rows::{Corpus, Row};
 use allowed::{Allowed, Difference};
 
 mod allowed;
@@ -263,7 +264,7 @@ fn check_counts(rows: &[Row], labels: &[Label], are_errors: bool, findings: &mut
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corpus::Place;
+    use crate::rows::Place;
 
     fn row(code: &str, language: Language, name: &str) -> Row {
         Row {

@@ -10,6 +10,7 @@
 //! or nothing changes. Importing the same files again changes nothing.
 
 mod columns;
+mod line;
 mod lines;
 mod merge;
 mod row;
@@ -30,7 +31,8 @@ use vat_classification::domain::nomenclature::parse_national;
 use vat_classification::reference::national_file;
 
 use columns::Columns;
-use lines::{Line, Lines};
+use line::Line;
+use lines::Lines;
 use table::Table;
 
 /// Bad rows shown before the import gives up.

@@ -14,6 +14,7 @@ mod labels;
 mod limits;
 mod marks;
 mod random;
+mod rows;
 mod turns;
 
 use std::process::ExitCode;

@@ -14,9 +14,10 @@ use vat_classification::classify::features::Extractor;
 use vat_classification::classify::words::Language;
 use vat_classification::classify::{Classifier, LanguageText, ProductText};
 
-use crate::corpus::{self, Row};
+use crate::corpus;
 use crate::fit;
 use crate::random::Random;
+use crate::rows::Row;
 
 /// Rows of a kind that a row is put beside.
 const BESIDE: usize = 4;

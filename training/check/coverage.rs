@@ -8,8 +8,8 @@ use anyhow::{Context, Result};
 use vat_classification::domain::ClassCode;
 
 use super::Findings;
-use crate::corpus::Row;
 use crate::labels::Label;
+use crate::rows::Row;
 
 /// Reads every `*.tsv` of a directory, prints how much is covered, and names lines that cannot be true.
 pub(super) fn check(directory: &Path, rows: &[Row], labels: &[Label], findings: &mut Findings) -> Result<()> {

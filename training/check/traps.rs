@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use vat_classification::classify::text::fold;
 
 use super::Findings;
-use crate::corpus::Row;
+use crate::rows::Row;
 
 /// The column of the text in the table of traps.
 const TEXT: usize = 1;

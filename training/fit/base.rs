@@ -19,7 +19,7 @@ use super::tune;
 use super::vocabulary::{self, Vocabulary};
 use super::word_vectors::WordVectors;
 use super::{Sample, SampleKind, product_text};
-use crate::corpus::Corpus;
+use crate::rows::Corpus;
 
 /// Most postings of a feature: those of the heaviest weights.
 const MAX_POSTINGS: usize = 320;

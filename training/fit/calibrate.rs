@@ -7,7 +7,6 @@ use vat_classification::classify::words::Language;
 use vat_classification::classify::{Classifier, Described, KNOWN_NAME, ModelInfo, OPINIONS, ProductText, Ranking};
 use vat_classification::domain::{ClassCode, Precision};
 
-use super::refine::lowest_limit;
 use super::{Metrics, Prepared, Sample, prepared, product_text};
 
 /// Steps of gradient descent over all texts.
@@ -20,6 +19,9 @@ const CHUNK: usize = 512;
 const STEP: f64 = 0.05;
 /// How much more often than promised decisions must be right on rows of the corpus, where no listings have been judged.
 const STRICTER: f32 = 0.4;
+
+/// Limits lie between these.
+const LIMIT_RANGE: (f32, f32) = (0.3, 0.999);
 
 /// Logit of "none of them", beside what else speaks for it, of a name that the corpus has as a whole under the heading that
 /// seems best. Hardly any held-out row has such a name, so it is not learnt from them; of the corpus' rows, read a second
@@ -247,4 +249,36 @@ pub(crate) fn choose_limits(classifier: &Classifier, held_out: &[&Sample], info:
 
 fn rank(classifier: &Classifier, samples: &[&Sample]) -> Vec<(ClassCode, Ranking)> {
     samples.par_iter().map(|sample| (sample.code, classifier.rank(&sample.text()))).collect()
+}
+
+/// The lowest confidence from which on enough answers are right, of answers with confidence, whether they are right, and
+/// weight; one more wrong answer than was seen is reckoned with.
+pub(crate) fn lowest_limit(goal: f32, mut answers: Vec<(f32, bool, f32)>) -> f32 {
+    answers.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.2.total_cmp(&b.2)));
+    let (mut all, mut right, mut limit) = (0.0, 0.0, LIMIT_RANGE.1);
+    for (confidence, is_right, weight) in answers {
+        all += weight;
+        right += if is_right { weight } else { 0.0 };
+        if right >= goal * (all + weight) {
+            limit = confidence;
+        }
+    }
+    limit.clamp(LIMIT_RANGE.0, LIMIT_RANGE.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_the_lowest_with_enough_right_and_one_to_spare() {
+        let answers: Vec<(f32, bool, f32)> = (0..100).map(|at| (1.0 - at as f32 / 200.0, at < 80, 1.0)).collect();
+        let limit = lowest_limit(0.95, answers.clone());
+        assert!((limit - (1.0 - 83.0 / 200.0)).abs() < 0.01, "{limit}");
+        assert!(lowest_limit(0.98, answers.clone()) > limit);
+        // A few wrong answers of a source with few listings weigh as much as many of another.
+        let small = answers.iter().map(|(sure, right, _)| (*sure, *right, if *right { 0.5 } else { 5.0 })).collect();
+        assert!(lowest_limit(0.95, small) > limit);
+        assert_eq!(lowest_limit(0.9, Vec::new()), LIMIT_RANGE.1);
+    }
 }

@@ -36,9 +36,10 @@ use vat_classification::classify::{Classifier, LanguageText, ModelInfo, ProductT
 use vat_classification::domain::ClassCode;
 
 use crate::brands;
-use crate::corpus::{self, Corpus, Row};
+use crate::corpus;
 use crate::labels::{self, Label};
 use crate::random::{Random, fnv};
+use crate::rows::{self, Corpus, Row};
 
 /// Rows are put into this many buckets, those that say the same into one.
 pub(crate) const BUCKETS: u64 = 10;
@@ -224,7 +225,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let start = Instant::now();
     let corpus = corpus::read(&options.corpus, &options.extra)?;
     if !options.skip_faults {
-        corpus::refuse_faults(&corpus)?;
+        rows::refuse_faults(&corpus)?;
     }
     let labels = labels::read(&options.labels)?;
     let samples = samples(&corpus.rows, &labels);

@@ -13,7 +13,7 @@ use vat_classification::classify::model::{Balance, Limits, ModelInfo};
 use vat_classification::classify::{KNOWN_NAME, OPINIONS};
 use vat_classification::domain::Precision;
 
-use super::calibrate::{self, Calibration};
+use super::calibrate::{self, Calibration, lowest_limit};
 
 /// Strength of the penalty on the distance from the calibration of the corpus, beside the sum over all texts.
 const PENALTY: f64 = 3.0;
@@ -34,9 +34,6 @@ const fn own_share(precision: Precision) -> f32 {
         Precision::P98 => 0.33,
     }
 }
-/// Limits lie between these.
-const LIMIT_RANGE: (f32, f32) = (0.3, 0.999);
-
 /// What is known of a candidate's rightness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Right {
@@ -261,21 +258,6 @@ fn balance(precision: Precision, setting: &[Best], measuring: &[Best]) -> Balanc
     }
 }
 
-/// The lowest confidence from which on enough answers are right, of answers with confidence, whether they are right, and
-/// weight; one more wrong answer than was seen is reckoned with.
-pub(crate) fn lowest_limit(goal: f32, mut answers: Vec<(f32, bool, f32)>) -> f32 {
-    answers.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.2.total_cmp(&b.2)));
-    let (mut all, mut right, mut limit) = (0.0, 0.0, LIMIT_RANGE.1);
-    for (confidence, is_right, weight) in answers {
-        all += weight;
-        right += if is_right { weight } else { 0.0 };
-        if right >= goal * (all + weight) {
-            limit = confidence;
-        }
-    }
-    limit.clamp(LIMIT_RANGE.0, LIMIT_RANGE.1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -310,18 +292,6 @@ mod tests {
         ] {
             assert_eq!(Judged::parse(bad), None, "{bad}");
         }
-    }
-
-    #[test]
-    fn the_limit_is_the_lowest_with_enough_right_and_one_to_spare() {
-        let answers: Vec<(f32, bool, f32)> = (0..100).map(|at| (1.0 - at as f32 / 200.0, at < 80, 1.0)).collect();
-        let limit = lowest_limit(0.95, answers.clone());
-        assert!((limit - (1.0 - 83.0 / 200.0)).abs() < 0.01, "{limit}");
-        assert!(lowest_limit(0.98, answers.clone()) > limit);
-        // A few wrong answers of a source with few listings weigh as much as many of another.
-        let small = answers.iter().map(|(sure, right, _)| (*sure, *right, if *right { 0.5 } else { 5.0 })).collect();
-        assert!(lowest_limit(0.95, small) > limit);
-        assert_eq!(lowest_limit(0.9, Vec::new()), LIMIT_RANGE.1);
     }
 
     #[test]

@@ -4,44 +4,15 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use chrono::NaiveDate;
-
 use vat_classification::domain::Taxonomy;
 
 use super::Language;
 use super::columns::Columns;
+use super::line::{Line, PRODUCT_LINE};
 use super::row::{Kind, kind, read_heading, read_row};
-
-/// The suffix of lines under which goods are declared; others are headings between them.
-pub(super) const PRODUCT_LINE: &str = "80";
 
 /// Headings directly above one line, at most: each takes a suffix of its own below that of product lines.
 const MAX_HEADINGS: usize = 7;
-
-/// One line of a list.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Line {
-    /// The code without the zeros that only pad it.
-    pub(super) code: String,
-    pub(super) suffix: String,
-    /// How deep the line lies below its chapter.
-    pub(super) depth: usize,
-    /// Code and suffix of the line above, with a dash between; empty for a chapter.
-    pub(super) parent: String,
-    pub(super) declarable: bool,
-    pub(super) from: Option<NaiveDate>,
-    pub(super) to: Option<NaiveDate>,
-    pub(super) successor: String,
-    pub(super) de: String,
-    pub(super) en: String,
-}
-
-impl Line {
-    /// What tells lines apart: the code as published, then the suffix.
-    pub(super) fn key(&self) -> (String, String) {
-        (format!("{:0<10}", self.code), self.suffix.clone())
-    }
-}
 
 /// A row that cannot be read.
 #[derive(Debug)]

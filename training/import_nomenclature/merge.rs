@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{Days, NaiveDate};
 
-use super::lines::{Line, PRODUCT_LINE};
+use super::line::{Line, PRODUCT_LINE};
 
 /// Digits that the Harmonized System has at most.
 const HARMONIZED_DIGITS: usize = 6;

@@ -6,7 +6,7 @@ use vat_classification::domain::Taxonomy;
 
 use super::Language;
 use super::columns::Columns;
-use super::lines::{Line, PRODUCT_LINE};
+use super::line::{Line, PRODUCT_LINE};
 use super::table::spreadsheet_day;
 
 /// What a row of a list is.
