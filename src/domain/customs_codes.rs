@@ -9,14 +9,15 @@
 //!
 //! The best rank decides. Codes that lie on one line do not contradict each other, and the deepest of them wins, so a
 //! broad code of the taxonomy is refined by a deeper one of another kind. Codes that part are a conflict: a lower rank
-//! yields to a higher one, equal ranks are cut to what they share (at least a heading, else a chapter, else nothing),
-//! and either way the confidence falls.
+//! yields to a higher one, equal ranks are cut to what they share, and either way the confidence falls. What leads to no
+//! heading, but to a chapter alone, is no evidence.
 
 use crate::domain::nomenclature::{Nomenclature, Via};
 use crate::domain::product::CustomsCodes;
 use crate::domain::{ClassCode, Taxonomy};
 
-/// Fewest digits of a prefix that still speaks for a product when its code names nothing: a heading.
+/// Fewest digits of a code, of a prefix that still speaks for a product when its code names nothing, and of the class for
+/// which codes speak in the end: a heading.
 const MIN_PREFIX_DIGITS: usize = 4;
 /// Digits that all nomenclatures share: a subheading of the Harmonized System.
 const SHARED_DIGITS: usize = 6;
@@ -141,7 +142,9 @@ pub fn evidence(codes: &CustomsCodes, nomenclature: &Nomenclature) -> Option<Cod
     for witness in witnesses().filter(|witness| witness.rank == rank) {
         best = Some(match best {
             None => *witness,
-            Some(best) if agree(best.code, witness.code) => deeper(best, *witness),
+            Some(best) if best.code.is_under(&witness.code) => best,
+            // Behind a conflict the rest is a part of what is shared, and settles nothing.
+            Some(best) if !peers_conflict && witness.code.is_under(&best.code) => *witness,
             Some(best) => {
                 peers_conflict = true;
                 Witness { code: shared(best.code, witness.code, nomenclature)?, reason: Reason::CommonPrefix, ..best }
@@ -150,9 +153,12 @@ pub fn evidence(codes: &CustomsCodes, nomenclature: &Nomenclature) -> Option<Cod
     }
     let mut best = best?;
     if !peers_conflict {
-        let refine =
-            |best: Witness, next: &Witness| if next.code.is_under(&best.code) { deeper(best, *next) } else { best };
+        let is_deeper = |next: &Witness, best: &Witness| next.code != best.code && next.code.is_under(&best.code);
+        let refine = |best: Witness, next: &Witness| if is_deeper(next, &best) { *next } else { best };
         best = witnesses().filter(|witness| witness.rank != rank).fold(best, refine);
+    }
+    if best.code.digits() < MIN_PREFIX_DIGITS {
+        return None;
     }
     let conflicts: Vec<(&'static str, ClassCode)> = witnesses()
         .filter(|witness| if peers_conflict { witness.code != best.code } else { !agree(witness.code, best.code) })
@@ -162,17 +168,25 @@ pub fn evidence(codes: &CustomsCodes, nomenclature: &Nomenclature) -> Option<Cod
     Some(CodeEvidence { code: best.code, confidence, field: best.field, reason: best.reason, conflicts })
 }
 
-fn deeper(a: Witness, b: Witness) -> Witness {
-    if b.code.digits() > a.code.digits() { b } else { a }
-}
-
-/// What two codes share, as a class: at least a heading, else the chapter, else nothing.
+/// What two codes share, as a class; nothing where that is less than a chapter.
 fn shared(a: ClassCode, b: ClassCode, nomenclature: &Nomenclature) -> Option<ClassCode> {
     let common = a.as_str().bytes().zip(b.as_str().bytes()).take_while(|(a, b)| a == b).count();
     if common < ClassCode::MIN_DIGITS {
         return None;
     }
     nomenclature.resolve(a.prefix(common)).map(|resolved| resolved.code).filter(|code| a.is_under(code))
+}
+
+/// Whether a code may be another one that has lost the zero before it, as spreadsheets make of `09012100`, roasted coffee,
+/// `9012100`, which would be an electron microscope. Codes have an even number of digits, and eleven with the last one of
+/// the EZT or of a Swiss number; one of five, seven or nine that names something behind a zero is not guessed at.
+fn has_lost_a_zero(text: &str, nomenclature: &Nomenclature) -> bool {
+    let text = text.trim();
+    if !matches!(text.len(), 5 | 7 | 9) || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return false;
+    }
+    let whole = ClassCode::new(&format!("0{text}"));
+    whole.and_then(|code| nomenclature.resolve(code)).is_some_and(|found| found.via != Via::Prefix)
 }
 
 fn witness(
@@ -194,6 +208,9 @@ fn witness(
         "customsTariffCode" | "tolletatenCode" if taxonomy == Taxonomy::Taric => EU_SHARED_DIGITS,
         _ => SHARED_DIGITS,
     };
+    if has_lost_a_zero(text, nomenclature) {
+        return None;
+    }
     let digits = normalize(text, shared_digits)?;
     let found = nomenclature.resolve(digits)?;
     let outdated = matches!(found.via, Via::Successor | Via::LivingParent);
