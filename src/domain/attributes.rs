@@ -1,11 +1,10 @@
 //! Merchant product attributes: their declaration, and the check of values against it.
 
-use chrono::NaiveDate;
-use email_address::EmailAddress;
+use email_address::{EmailAddress, Options};
 use serde_json::Value;
 use url::Url;
 
-use crate::domain::Fault;
+use crate::domain::{Fault, dates};
 
 /// Most characters of a field name.
 pub const MAX_FIELD_NAME_CHARACTERS: usize = 64;
@@ -213,7 +212,7 @@ impl Declaration {
             (ObjectType::Date, _) => "a date such as 2026-01-31",
             (ObjectType::Text, Value::String(text)) => match self.format {
                 Format::Url if !is_url(text) => "an absolute URL",
-                Format::Email if !EmailAddress::is_valid(text) => "an e-mail address",
+                Format::Email if !is_email(text) => "an e-mail address",
                 Format::IsoDate if !is_iso_date(text) => "a date such as 2026-01-31",
                 Format::Integer if !is_decimal(text, false) => "a whole number",
                 Format::Decimal if !is_decimal(text, true) => "a decimal number",
@@ -226,7 +225,13 @@ impl Declaration {
 }
 
 fn is_iso_date(text: &str) -> bool {
-    text.len() == "2026-01-31".len() && NaiveDate::parse_from_str(text, "%Y-%m-%d").is_ok()
+    dates::day(text).is_some()
+}
+
+/// An address alone, without a name before it, and of a host by its name.
+fn is_email(text: &str) -> bool {
+    let alone = Options::default().without_display_text().without_domain_literal();
+    EmailAddress::parse_with_options(text, alone).is_ok()
 }
 
 fn is_url(text: &str) -> bool {
@@ -280,7 +285,12 @@ mod tests {
                 vec![json!("https://example.org/a?b")],
                 vec![json!("example.org"), json!("mailto:a@b.c"), json!("")],
             ),
-            ("Text", "EMAIL", vec![json!("a@example.org")], vec![json!("a@"), json!("a")]),
+            (
+                "Text",
+                "EMAIL",
+                vec![json!("a@example.org")],
+                vec![json!("a@"), json!("a"), json!("Jo <jo@example.org>"), json!("a@[1.2.3.4]")],
+            ),
             (
                 "Text",
                 "ISO_DATE",

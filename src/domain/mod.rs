@@ -10,6 +10,7 @@ pub mod attributes;
 pub mod changes;
 pub mod countries;
 pub mod customs_codes;
+pub mod dates;
 pub mod fault;
 pub mod file_fault;
 pub mod filter;

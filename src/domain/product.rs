@@ -213,8 +213,8 @@ impl Details {
         self.language_attributes.as_ref()?.get(key)
     }
 
-    /// Whether what auto-assignment reads is the same in both: names, descriptions, tags, customs codes, and the merchant
-    /// attributes that VAT rules ask for.
+    /// Whether what auto-assignment reads is the same in both: names, descriptions, tags, customs codes, and what VAT rules
+    /// ask for: the weight or volume, and merchant attributes.
     pub fn same_evidence(&self, other: &Details) -> bool {
         fn texts(details: &Details) -> impl Iterator<Item = (&str, Option<&str>, Option<&str>, &[String])> {
             let all = details.languages().map(|(key, texts)| {
@@ -231,7 +231,11 @@ impl Details {
             named.filter(|(_, name, _)| crate::domain::sides::is_fact(name)).collect()
         }
         let codes = |details: &Details| details.customs_codes.clone().unwrap_or_default();
-        codes(self) == codes(other) && texts(self).eq(texts(other)) && facts(self) == facts(other)
+        let measure = |details: &Details| details.customs.as_ref().and_then(|customs| customs.physical_measure.clone());
+        codes(self) == codes(other)
+            && texts(self).eq(texts(other))
+            && facts(self) == facts(other)
+            && measure(self) == measure(other)
     }
 }
 
@@ -246,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_descriptions_tags_and_codes_are_evidence() {
+    fn only_what_auto_assignment_reads_is_evidence() {
         let base = json!({"languageAttributes": {"de": {"productName": "Hose", "productTags": ["a"]}},
             "customsCodes": {"taricCode": "6203"}});
         let with = |pointer: &str, value: Value| {
@@ -263,6 +267,7 @@ mod tests {
         let before = details(base.clone());
         for (pointer, value) in [
             ("/manufacturerName", json!("M")),
+            ("/customs", json!({"countryOfOrigin": "DE"})),
             ("/languageAttributes/en", json!({})),
             ("/languageAttributes/de/merchantProductAttributes", json!({"a": 1})),
         ] {
@@ -274,6 +279,7 @@ mod tests {
             ("/languageAttributes/de/productTags", json!(["b"])),
             ("/languageAttributes/en", json!({"productName": "Trousers"})),
             ("/merchantProductAttributes", json!({"age": 8})),
+            ("/customs", json!({"physicalMeasure": {"unit": "kg", "amount": 25}})),
             ("/customsCodes/taricCode", json!("6204")),
         ] {
             assert!(!before.same_evidence(&with(pointer, value)), "{pointer}");

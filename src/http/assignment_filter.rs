@@ -7,14 +7,14 @@ use serde_json::{Map, Value};
 use tokio::time::Instant;
 use utoipa::IntoParams;
 
-use crate::domain::ShopId;
 use crate::domain::assignment::{Status, Strategy};
 use crate::domain::filter::Criteria;
 use crate::domain::forms::ShopNumber;
 use crate::domain::product_class::ClassCode;
+use crate::domain::{ShopId, dates};
 use crate::http::admission::Tab;
 use crate::http::allowed::{ALL_STATUSES, AUTO_STATES};
-use crate::http::body::malformed;
+use crate::http::body::{malformed, within};
 use crate::http::described::kinds::{AutoStateList, CodePrefix, Confidence, DayOrInstant, StrategyList, TextList};
 use crate::http::error::ApiError;
 use crate::http::params::Params;
@@ -144,9 +144,10 @@ impl SentFilter {
     pub(super) fn of_body(fields: &Map<String, Value>) -> Result<SentFilter, ApiError> {
         if let Some(unknown) = fields.keys().find(|name| !FILTER_FIELDS.contains(&name.as_str())) {
             let message = format!("is no field of a filter; it takes {}", FILTER_FIELDS.join(", "));
-            return Err(ApiError::malformed_at(&format!("filter.{unknown}"), message));
+            return Err(within("filter", ApiError::malformed_at(unknown, message)));
         }
-        SentFilter::required(&Params::of_fields(fields)?)
+        let sent = Params::of_fields(fields).and_then(|params| SentFilter::required(&params));
+        sent.map_err(|error| within("filter", error))
     }
 
     /// Looks up what the filter says about products. One that says more than statuses takes a place among the searches,
@@ -265,7 +266,7 @@ fn instant(params: &Params, name: &str) -> Result<Option<Span>, ApiError> {
     let malformed =
         || ApiError::malformed_at(name, "is an instant such as 2026-11-22T08:00:00Z, or a day such as 2026-11-22");
     let in_reach = |year: i32| (1..=9_999).contains(&year);
-    if let Ok(day) = NaiveDate::parse_from_str(text, "%Y-%m-%d") {
+    if let Some(day) = dates::day(text) {
         let next = day.checked_add_days(Days::new(1)).filter(|_| in_reach(chrono::Datelike::year(&day)));
         let next = next.ok_or_else(malformed)?;
         let start = |day: NaiveDate| day.and_time(NaiveTime::MIN).and_utc();
@@ -362,6 +363,19 @@ mod tests {
             all("autoAssignment", json!(",")),
         ] {
             assert!(SentFilter::of_body(bad.as_object().expect("an object")).is_err(), "{bad}");
+        }
+        for (bad, place) in [
+            (json!({"status": "ALL"}), "filter.status"),
+            (json!({}), "filter.assignmentStatus"),
+            (all("shopId", json!("7")), "filter.shopId"),
+            (all("filterCriteria", json!([{"keywords": ""}])), "filter.filterCriteria[0].keywords"),
+        ] {
+            let Err(ApiError::BadRequest(message, faults)) = SentFilter::of_body(bad.as_object().expect("an object"))
+            else {
+                panic!("{bad}")
+            };
+            assert_eq!(faults[0].field.as_deref(), Some(place));
+            assert!(message.starts_with(place), "{message}");
         }
         for none in [json!([]), json!("")] {
             let sent = all("productIds", none);

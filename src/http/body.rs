@@ -325,5 +325,14 @@ pub(super) fn malformed(faults: Vec<Fault>) -> ApiError {
     ApiError::BadRequest(message, faults)
 }
 
+/// The same 400 for fields that lie in an object of the body: the places that it names begin with the object's.
+pub(super) fn within(object: &str, error: ApiError) -> ApiError {
+    let ApiError::BadRequest(_, mut faults) = error else { return error };
+    for fault in &mut faults {
+        fault.field = fault.field.take().map(|field| format!("{object}.{field}"));
+    }
+    malformed(faults)
+}
+
 #[cfg(test)]
 mod tests;

@@ -3,13 +3,13 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
-use chrono::{NaiveDate, Utc};
+use chrono::Utc;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::domain::forms::TaxonomyName;
 use crate::domain::vat::{CountryVat, Sufficiency};
-use crate::domain::{ClassCode, Fault, ProductClass, Taxonomy};
+use crate::domain::{ClassCode, Fault, ProductClass, Taxonomy, dates};
 use crate::http::candidates::LabelsAnswer;
 use crate::http::described::errors::{CLASS, Errors, TAXONOMY};
 use crate::http::described::kinds::{ClassOrCode, Day};
@@ -66,8 +66,7 @@ pub(super) async fn vat_rates(
 ) -> Result<Response, ApiError> {
     let date = match params.one("date")? {
         None => Utc::now().date_naive(),
-        Some(text) => NaiveDate::parse_from_str(text, "%Y-%m-%d")
-            .map_err(|_| ApiError::malformed_at("date", "is a day such as 2026-11-21"))?,
+        Some(text) => dates::day(text).ok_or_else(|| ApiError::malformed_at("date", "is a day such as 2026-11-21"))?,
     };
     let territories = params.boolean("territories")?.unwrap_or(false);
     let taxonomy = taxonomy(&name)?;

@@ -1,5 +1,7 @@
 //! Finds classes by words of their labels, German and English alike.
 
+use unicode_normalization::UnicodeNormalization;
+
 use super::{Labels, Nomenclature};
 use crate::domain::ClassCode;
 
@@ -65,7 +67,7 @@ fn matches(text: &str, words: &[String]) -> Option<usize> {
 /// Lower case, with umlauts and ß written out, so that `Äpfel`, `aepfel` and `ÄPFEL` are the same.
 pub(super) fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
-    for c in text.chars().flat_map(char::to_lowercase) {
+    for c in text.nfc().flat_map(char::to_lowercase) {
         match c {
             'ä' => folded.push_str("ae"),
             'ö' => folded.push_str("oe"),

@@ -1,6 +1,7 @@
 //! What a product tells about itself that VAT rules ask for.
 
 use serde_json::Value;
+use unicode_normalization::UnicodeNormalization;
 
 use super::numbers::{self, Token};
 use super::table::{CHILDREN_WORDS, SHOES_OF_CHILDREN};
@@ -181,7 +182,7 @@ impl Facts {
 
 /// The words of a text in lower case, with `men's` as one word.
 fn words_of(text: &str) -> Vec<String> {
-    let plain: String = text.chars().filter(|c| !matches!(c, '\'' | '\u{2019}')).flat_map(char::to_lowercase).collect();
+    let plain: String = text.nfc().filter(|c| !matches!(c, '\'' | '\u{2019}')).flat_map(char::to_lowercase).collect();
     plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 

@@ -1,5 +1,7 @@
 //! Numbers with their meaning, out of texts: `12,5 % vol`, `Saftgehalt 60 %`, `6 x 1,5 kg`, `8-10y`, `Gr. 128`.
 
+use unicode_normalization::UnicodeNormalization;
+
 /// A piece of a text, in lower case.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Token {
@@ -45,7 +47,7 @@ const WHOLE: f64 = 100.0;
 
 /// Cuts a text into numbers, words and signs; `10kg` is a number and a word.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
-    let chars: Vec<char> = text.chars().flat_map(char::to_lowercase).collect();
+    let chars: Vec<char> = text.nfc().flat_map(char::to_lowercase).collect();
     let mut found = Vec::new();
     let mut at = 0;
     while at < chars.len() {
