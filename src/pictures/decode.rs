@@ -7,7 +7,7 @@ use std::num::NonZeroU64;
 use zune_core::bytestream::ZCursor;
 use zune_core::options::DecoderOptions;
 
-use super::{Format, PICTURE_PIXELS, PictureError, jpeg};
+use super::{Format, PICTURE_PIXELS, PictureError, gif as blocks, jpeg};
 
 /// Memory that decoding one picture may take: the greatest picture at 16 bits for each of four channels.
 pub(super) const MEMORY_BYTES: u64 = PICTURE_PIXELS * PIXEL_BYTES;
@@ -17,9 +17,9 @@ const PIXEL_BYTES: u64 = 8;
 const PNG_ROWS: u64 = 8;
 /// Pixels of all frames of an animation together. Decoding takes about 10 ns for each.
 const ANIMATION_PIXELS: u64 = 4 * PICTURE_PIXELS;
-/// Memory for each pixel of a progressive JPEG: coefficients of three channels at 16 bits, and the picture at 8. The
+/// Memory for each pixel of a progressive JPEG: coefficients of up to four channels at 16 bits, and the picture at 8. The
 /// decoder counts the picture alone.
-const PROGRESSIVE_PIXEL_BYTES: u64 = 9;
+const PROGRESSIVE_PIXEL_BYTES: u64 = 12;
 
 /// Bytes of memory that decoding a cleaned file takes, at most.
 pub(super) fn memory(format: Format, bytes: &[u8]) -> Result<u64, PictureError> {
@@ -28,8 +28,9 @@ pub(super) fn memory(format: Format, bytes: &[u8]) -> Result<u64, PictureError> 
     let (pixels, pixel) = match format {
         Format::Jpeg => (width * height, PROGRESSIVE_PIXEL_BYTES),
         Format::Png => (width * height.min(PNG_ROWS), PIXEL_BYTES),
-        // Frames of an animation are put together on a canvas of their own.
-        Format::Gif | Format::WebP => (width * height, 2 * 4),
+        // Frames of an animation are put together on a canvas of their own; those of a GIF may be larger than its screen.
+        Format::Gif => (blocks::greatest_frame(bytes).max(width * height), 2 * 4),
+        Format::WebP => (width * height, 2 * 4),
     };
     Ok(pixels.saturating_mul(pixel).min(MEMORY_BYTES))
 }
@@ -63,10 +64,7 @@ fn dimensions(format: Format, bytes: &[u8]) -> Result<(u32, u32), PictureError> 
             // A JPEG has 16 bits for either.
             Ok((u32::try_from(width).unwrap_or(u32::MAX), u32::try_from(height).unwrap_or(u32::MAX)))
         }
-        Format::Png => {
-            let mut decoder = png::Decoder::new_with_limits(Cursor::new(bytes), png_limits());
-            decoder.read_header_info().map(png::Info::size).map_err(png_fault)
-        }
+        Format::Png => png_decoder(bytes).read_header_info().map(png::Info::size).map_err(png_fault),
         Format::Gif => {
             let decoder = gif_options().read_info(bytes).map_err(unreadable)?;
             Ok((decoder.width().into(), decoder.height().into()))
@@ -80,13 +78,17 @@ fn jpeg_decoder(bytes: &[u8]) -> zune_jpeg::JpegDecoder<ZCursor<&[u8]>> {
     zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(bytes), options)
 }
 
-fn png_limits() -> png::Limits {
-    png::Limits { bytes: usize::try_from(MEMORY_BYTES).unwrap_or(usize::MAX) }
+fn png_decoder(bytes: &[u8]) -> png::Decoder<Cursor<&[u8]>> {
+    let limits = png::Limits { bytes: usize::try_from(MEMORY_BYTES).unwrap_or(usize::MAX) };
+    let mut decoder = png::Decoder::new_with_limits(Cursor::new(bytes), limits);
+    // Nobody looks at the colour profile here, and a few bytes may unpack to very many.
+    decoder.set_ignore_iccp_chunk(true);
+    decoder
 }
 
 /// The picture, and all frames of an animation.
 fn play_png(bytes: &[u8], pixels: u64) -> Result<(), PictureError> {
-    let mut reader = png::Decoder::new_with_limits(Cursor::new(bytes), png_limits()).read_info().map_err(png_fault)?;
+    let mut reader = png_decoder(bytes).read_info().map_err(png_fault)?;
     let announced = super::png::announced_frames(bytes).unwrap_or_default();
     if pixels * u64::from(announced) > ANIMATION_PIXELS {
         return Err(PictureError::TooManyPixels);

@@ -17,16 +17,39 @@ const IMAGE_HEADER_BYTES: usize = 10;
 /// Keeps images, their timing and the number of repetitions; drops comments, texts and all other applications' data,
 /// XMP among them.
 pub(super) fn clean(bytes: &[u8]) -> Result<Cleaned, &'static str> {
-    const CUT_OFF: &str = "it ends too early";
     let mut cleaned = Vec::with_capacity(bytes.len());
+    each_block(bytes, |block| {
+        if shows_the_picture(block) {
+            cleaned.extend_from_slice(block);
+        }
+    })?;
+    Ok(Cleaned { bytes: cleaned, orientation: orientation::UPRIGHT })
+}
+
+/// Pixels of the greatest frame that a file announces, which need not lie within its screen; 0 where it has none.
+pub(super) fn greatest_frame(bytes: &[u8]) -> u64 {
+    let mut greatest = 0;
+    // What a broken file has announced before it breaks off is what decoding it takes.
+    let _ = each_block(bytes, |block| {
+        if let [IMAGE, _, _, _, _, width_low, width_high, height_low, height_high, ..] = *block {
+            let side = |low, high| u64::from(u16::from_le_bytes([low, high]));
+            greatest = greatest.max(side(width_low, width_high) * side(height_low, height_high));
+        }
+    });
+    greatest
+}
+
+/// Tells of the header, of each block, and of the trailer.
+fn each_block<'f>(bytes: &'f [u8], mut tell: impl FnMut(&'f [u8])) -> Result<(), &'static str> {
+    const CUT_OFF: &str = "it ends too early";
     let flags = *bytes.get(HEADER_BYTES - 3).ok_or(CUT_OFF)?;
     let (header, mut rest) = bytes.split_at_checked(HEADER_BYTES + table_bytes(flags)).ok_or(CUT_OFF)?;
-    cleaned.extend_from_slice(header);
+    tell(header);
     loop {
         let length = match rest {
             [TRAILER, ..] => {
-                cleaned.push(TRAILER);
-                return Ok(Cleaned { bytes: cleaned, orientation: orientation::UPRIGHT });
+                tell(&rest[..1]);
+                return Ok(());
             }
             [EXTENSION, _, blocks @ ..] => 2 + sub_blocks_length(blocks).ok_or(CUT_OFF)?,
             [IMAGE, ..] => image_length(rest).ok_or(CUT_OFF)?,
@@ -34,16 +57,15 @@ pub(super) fn clean(bytes: &[u8]) -> Result<Cleaned, &'static str> {
             _ => return Err("it has an unknown block"),
         };
         let (block, after) = rest.split_at_checked(length).ok_or(CUT_OFF)?;
-        if shows_the_picture(block) {
-            cleaned.extend_from_slice(block);
-        }
+        tell(block);
         rest = after;
     }
 }
 
 fn shows_the_picture(block: &[u8]) -> bool {
     match block {
-        [IMAGE, ..] | [EXTENSION, GRAPHIC_CONTROL, ..] => true,
+        // The header begins with the letters of the format.
+        [b'G', ..] | [IMAGE | TRAILER, ..] | [EXTENSION, GRAPHIC_CONTROL, ..] => true,
         [EXTENSION, APPLICATION, 11, rest @ ..] => KEPT_APPLICATIONS.iter().any(|name| rest.starts_with(name)),
         _ => false,
     }

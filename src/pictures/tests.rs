@@ -317,6 +317,9 @@ fn the_memory_that_a_picture_takes_is_known_before_it_is_decoded() {
     };
     // Eight rows of it, and not the whole: pictures of 392 MB each were most of what a service under attack held.
     assert_eq!((png(10, 4), png(1_000, 100)), (320, 64_000));
+    // A frame may be larger than the screen on which it is shown: here 300 x 200 pixels on one of 1 x 1.
+    let frame: &[&[u8]] = &[b"GIF89a\x01\0\x01\0\0\0\0", b"\x2c\0\0\0\0\x2c\x01\xc8\0\0\x02\x01\0\0", b"\x3b"];
+    assert_eq!(prepare(frame.concat().into()).expect("a picture").memory, 300 * 200 * 8);
 }
 
 #[tokio::test]
