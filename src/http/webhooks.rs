@@ -22,7 +22,7 @@ use crate::http::state::AppState;
 use crate::store::StoreError;
 use crate::store::accounts::Caller;
 use crate::store::pages::Position;
-use crate::store::webhooks::{Delivery, Wanted, Webhook, WebhookChange};
+use crate::store::webhooks::{Delivery, Stage, Wanted, Webhook, WebhookChange};
 use crate::webhooks::{AddressError, SECRET_BYTES, write_secret};
 
 /// What a client says of a new webhook.
@@ -129,7 +129,7 @@ pub(super) struct DeliveryAnswer {
     kind: String,
     /// The product.
     product_id: String,
-    /// PENDING or DELIVERED.
+    /// PENDING, DELIVERED, or FAILED: given up, since it was refused for three days while others were taken.
     state: &'static str,
     /// Attempts made.
     attempts: i32,
@@ -183,16 +183,20 @@ impl From<Webhook> for WebhookAnswer {
 
 impl From<Delivery> for DeliveryAnswer {
     fn from(delivery: Delivery) -> Self {
-        let waits = delivery.delivered_at.is_none();
+        let stage = delivery.stage();
         DeliveryAnswer {
             id: format!("msg_{}", delivery.message_id.simple()),
             sequence: write_sequence(delivery.sequence),
             kind: delivery.kind,
             product_id: delivery.product_id,
-            state: if waits { "PENDING" } else { "DELIVERED" },
+            state: match stage {
+                Stage::Pending => "PENDING",
+                Stage::Delivered => "DELIVERED",
+                Stage::Failed => "FAILED",
+            },
             attempts: delivery.attempts,
             last_attempt_at: delivery.last_attempt_at.map(instant),
-            next_attempt_at: waits.then(|| instant(delivery.next_attempt_at)),
+            next_attempt_at: (stage == Stage::Pending).then(|| instant(delivery.next_attempt_at)),
             last_status: delivery.last_status,
             last_error: delivery.last_error,
             created_at: instant(delivery.created_at),
@@ -252,7 +256,7 @@ impl Judge {
 
 #[utoipa::path(post, path = "/webhooks", tag = "Webhooks", operation_id = "createWebhook",
     summary = "Register a webhook",
-    description = "Registers an address to which changes are sent from now on: at least once, in order for each product, signed as the Standard Webhooks specification says. The answer shows the signing secret, which is never shown again. An attempt may take 10 seconds; failed ones are repeated with growing pauses for three days, then the webhook is disabled. Redirects are followed when they are 307 or 308; 410 disables at once.",
+    description = "Registers an address to which changes are sent from now on: at least once, in order for each product, signed as the Standard Webhooks specification says. The answer shows the signing secret, which is never shown again. An attempt may take 10 seconds; failed ones are repeated with growing pauses for three days. When nothing was taken for three days, the webhook is disabled, and nothing is lost; a delivery that is refused for three days while others are taken is given up and listed as FAILED, and the next of its product goes on. Redirects are followed when they are 307 or 308; 410 disables at once.",
     request_body = WebhookBody,
     responses((status = 201, description = "The webhook with its secret.", body = WebhookAnswer),
         Errors<{ ADMIN | WRONG_ADDRESS | BODY }>))]
@@ -301,7 +305,7 @@ pub(super) async fn read(
 
 #[utoipa::path(patch, path = "/webhooks/{webhookId}", tag = "Webhooks", operation_id = "updateWebhook",
     summary = "Change a webhook",
-    description = "Changes a webhook. What waits is tried again at once.",
+    description = "Changes a webhook. What waits is tried again at once. One that is disabled begins no further attempt.",
     params(("webhookId" = Uuid, Path, description = "The webhook.")),
     request_body = WebhookPatchBody,
     responses((status = 200, description = "The webhook, changed.", body = WebhookAnswer),
@@ -346,10 +350,10 @@ pub(super) async fn delete(
 
 #[utoipa::path(get, path = "/webhooks/{webhookId}/deliveries", tag = "Webhooks", operation_id = "listDeliveries",
     summary = "List deliveries",
-    description = "Deliveries of a webhook, the latest first: all that wait, and the last 1,000 that were made. Changes for which there is no delivery yet wait in the feed.",
+    description = "Deliveries of a webhook, the latest first: all that wait, and the last 1,000 each of those that were made and that were given up. Changes for which there is no delivery yet wait in the feed.",
     params(
         ("webhookId" = Uuid, Path, description = "The webhook."),
-        ("state" = inline(Option<DeliveryState>), Query, description = "PENDING or DELIVERED."),
+        ("state" = inline(Option<DeliveryState>), Query, description = "PENDING, DELIVERED or FAILED."),
         ("size" = inline(Option<PageSize>), Query, description = "Items of a page. Default 50."),
         ("cursor" = Option<String>, Query, description = "From a link of this service."),
     ),
@@ -363,15 +367,16 @@ pub(super) async fn deliveries(
     RawQuery(query): RawQuery,
 ) -> Result<Response, ApiError> {
     let size = params.size()?;
-    let delivered = match params.one("state")?.map(str::to_ascii_uppercase).as_deref() {
+    let stage = match params.one("state")?.map(str::to_ascii_uppercase).as_deref() {
         None => None,
-        Some("PENDING") => Some(false),
-        Some("DELIVERED") => Some(true),
-        Some(_) => return Err(ApiError::malformed_at("state", "is PENDING or DELIVERED")),
+        Some("PENDING") => Some(Stage::Pending),
+        Some("DELIVERED") => Some(Stage::Delivered),
+        Some("FAILED") => Some(Stage::Failed),
+        Some(_) => return Err(ApiError::malformed_at("state", "is PENDING, DELIVERED or FAILED")),
     };
     let at: Position<i64> = links::position(&params)?;
     let id = parse(&id)?;
-    let page = state.store.deliveries(caller.account, id, delivered, &at, size).await?;
+    let page = state.store.deliveries(caller.account, id, stage, &at, size).await?;
     let ends = page.items.first().zip(page.items.last()).map(|(first, last)| (first.sequence, last.sequence));
     let page = page.map(DeliveryAnswer::from);
     let path = format!("/webhooks/{id}/deliveries");

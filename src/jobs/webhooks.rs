@@ -6,6 +6,7 @@ use chrono::Utc;
 use futures::StreamExt;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::store::webhooks::{Attempt, Due, LEASE, Round};
 use crate::store::{Store, StoreError};
@@ -33,8 +34,11 @@ const PAUSES: [Duration; 9] = [
     Duration::from_secs(4 * 60 * 60),
     Duration::from_secs(8 * 60 * 60),
 ];
-/// The longest pause that a receiver can ask for.
+/// The longest pause that a receiver can ask for, for the delivery that it answers.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
+/// The longest pause of a webhook of which nothing was taken. It is far shorter than those of a delivery: a single one
+/// may be refused, and the next that is tried is another.
+const MAX_REST: Duration = Duration::from_secs(2 * 60);
 
 const _: () = assert!(LEASE.as_secs() > DEADLINE.as_secs() * (DUE_AT_ONCE / CONCURRENT) as u64);
 
@@ -78,8 +82,11 @@ pub async fn work_off(store: &Store, sender: &Sender) -> Result<(), StoreError> 
 
 async fn guarded(store: Store, sender: Sender, round: Round, shutdown: CancellationToken) {
     let id = round.webhook_id;
-    if let Err(error) = make(&store, &sender, round, &shutdown, LOOK).await {
-        tracing::warn!(webhook = %id, %error, "the round of a webhook broke off; it is made again");
+    match make(&store, &sender, round, &shutdown, LOOK).await {
+        Ok(()) => {}
+        // A client that changes or deletes a webhook takes it out of our hands.
+        Err(StoreError::NotFound(_)) => tracing::debug!(webhook = %id, "the round of a webhook was ended"),
+        Err(error) => tracing::warn!(webhook = %id, %error, "the round of a webhook broke off; it is made again"),
     }
 }
 
@@ -96,13 +103,15 @@ async fn make(
     let mut failures = round.failures;
     loop {
         let more = store.prepare_deliveries(&mut round).await?;
-        // After a failure one delivery finds out whether the receiver is back.
-        let most = if failures > 0 { 1 } else { DUE_AT_ONCE };
-        let due = store.due_deliveries(&round, most).await?;
+        // After a failure one delivery finds out whether the receiver is back. It is one that was refused least, so
+        // that what is refused always does not take the turns of all others.
+        let is_failing = failures > 0;
+        let most = if is_failing { 1 } else { DUE_AT_ONCE };
+        let due = store.due_deliveries(&round, most, is_failing).await?;
         if due.is_empty() && !more {
             return store.finish_round(&round, failures, idle).await;
         }
-        let outcomes = attempt_all(sender, &round, due).await;
+        let outcomes = attempt_all(store, sender, &round, due).await;
         let gone = outcomes.iter().any(|(_, gone)| *gone);
         let attempts: Vec<Attempt> = outcomes.into_iter().map(|(attempt, _)| attempt).collect();
         let delivered = attempts.iter().filter(|attempt| attempt.delivered).count();
@@ -110,7 +119,15 @@ async fn make(
             .increment(delivered as u64);
         metrics::counter!("vat_classification_webhook_attempts_total", "outcome" => "failed")
             .increment((attempts.len() - delivered) as u64);
-        let mut enabled = attempts.is_empty() || store.note_attempts(&round, &attempts).await?;
+        let mut enabled = true;
+        if !attempts.is_empty() {
+            let noted = store.note_attempts(&round, &attempts).await?;
+            enabled = noted.enabled;
+            if noted.given_up > 0 {
+                let (webhook, deliveries) = (round.webhook_id, noted.given_up);
+                tracing::warn!(%webhook, deliveries, "gave up deliveries that are always refused");
+            }
+        }
         if gone {
             store.disable_webhook(&round, "the receiver answered 410 Gone").await?;
             enabled = false;
@@ -121,8 +138,8 @@ async fn make(
         }
         if delivered > 0 {
             failures = 0;
-        } else if let Some(longest) = attempts.iter().map(|attempt| attempt.pause).max() {
-            return store.finish_round(&round, failures + 1, longest).await;
+        } else if !attempts.is_empty() {
+            return store.finish_round(&round, failures + 1, rest(failures, round.webhook_id)).await;
         }
         if shutdown.is_cancelled() || began.elapsed() > ROUND {
             return store.finish_round(&round, failures, Duration::ZERO).await;
@@ -131,9 +148,26 @@ async fn make(
 }
 
 /// Attempts deliveries, some at a time; with whether the receiver wants no more.
-async fn attempt_all(sender: &Sender, round: &Round, due: Vec<Due>) -> Vec<(Attempt, bool)> {
-    let attempts = due.into_iter().map(|due| attempt(sender, round, due));
-    futures::stream::iter(attempts).buffer_unordered(CONCURRENT).collect().await
+async fn attempt_all(store: &Store, sender: &Sender, round: &Round, due: Vec<Due>) -> Vec<(Attempt, bool)> {
+    let attempts = due.into_iter().enumerate().map(|(at, due)| attempt_if_held(store, sender, round, at, due));
+    let made: Vec<_> = futures::stream::iter(attempts).buffer_unordered(CONCURRENT).collect().await;
+    made.into_iter().flatten().collect()
+}
+
+/// Makes an attempt, unless a client has changed the webhook meanwhile. The first ones begin as soon as they are read;
+/// those behind them wait for slow answers to others, and look again.
+async fn attempt_if_held(
+    store: &Store,
+    sender: &Sender,
+    round: &Round,
+    at: usize,
+    due: Due,
+) -> Option<(Attempt, bool)> {
+    // What cannot be looked up now is left to the next round.
+    if at >= CONCURRENT && !store.holds(round).await.unwrap_or(false) {
+        return None;
+    }
+    Some(attempt(sender, round, due).await)
 }
 
 async fn attempt(sender: &Sender, round: &Round, due: Due) -> (Attempt, bool) {
@@ -151,17 +185,26 @@ async fn attempt(sender: &Sender, round: &Round, due: Due) -> (Attempt, bool) {
         Outcome::Failed { status, reason, retry_after } => {
             (attempt.status, attempt.error) = (status, Some(reason));
             let asked = retry_after.unwrap_or_default().min(MAX_RETRY_AFTER);
-            attempt.pause = pause(due.attempts, due.sequence).max(asked);
+            attempt.pause = spread(pause(due.attempts), due.sequence as u64).max(asked);
         }
     }
     (attempt, false)
 }
 
-/// The pause after so many failures of a delivery, up to a quarter shorter, so that receivers are not met by all at once.
-fn pause(attempts: i32, seed: i64) -> Duration {
-    let longest = usize::try_from(attempts).ok().and_then(|at| PAUSES.get(at)).unwrap_or(&PAUSES[PAUSES.len() - 1]);
+/// How long a webhook of which nothing was taken rests, after so many rounds before in which nothing was taken.
+fn rest(failures: i32, webhook: Uuid) -> Duration {
+    spread(pause(failures).min(MAX_REST), webhook.as_u64_pair().1)
+}
+
+/// The longest pause after so many failures before.
+fn pause(failures: i32) -> Duration {
+    usize::try_from(failures).ok().and_then(|at| PAUSES.get(at)).copied().unwrap_or(PAUSES[PAUSES.len() - 1])
+}
+
+/// A pause that is up to a quarter shorter, so that receivers are not met by all at once.
+fn spread(longest: Duration, seed: u64) -> Duration {
     // Sequences lie apart by any number: spread by multiplying, as hashing does.
-    let share = (seed as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    let share = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     longest.mul_f64(1.0 - 0.25 * (share as f64 / f64::from(u32::MAX)))
 }
 
@@ -171,11 +214,17 @@ mod tests {
 
     #[test]
     fn pauses_grow_and_are_spread() {
-        let longest: Vec<Duration> = (0..20).map(|attempts| pause(attempts, 0)).collect();
+        let longest: Vec<Duration> = (0..20).map(pause).collect();
         assert!(longest.is_sorted() && longest[0] == PAUSES[0] && longest[19] == PAUSES[8]);
-        let spread: Vec<Duration> = (1..100).map(|seed| pause(3, seed * 131_072)).collect();
+        let spread: Vec<Duration> = (1..100).map(|seed| spread(PAUSES[3], seed * 131_072)).collect();
         assert!(spread.iter().all(|pause| (PAUSES[3].mul_f64(0.75)..=PAUSES[3]).contains(pause)));
         assert!(spread.iter().max() > spread.iter().min());
         assert!(PAUSES.iter().sum::<Duration>() < Duration::from_secs(3 * 24 * 60 * 60), "three days see every pause");
+    }
+
+    #[test]
+    fn a_webhook_rests_for_minutes_however_often_it_failed() {
+        let rests: Vec<Duration> = (0..20).map(|failures| rest(failures, Uuid::nil())).collect();
+        assert!(rests.is_sorted() && rests[0] == PAUSES[0] && rests[19] == MAX_REST);
     }
 }

@@ -15,9 +15,10 @@ use standardwebhooks::Webhook;
 use tokio::net::TcpListener;
 use vat_classification::domain::access::{Level, Plan};
 use vat_classification::jobs::webhooks::work_off;
+use vat_classification::store::webhooks::{MAX_ROUNDS_OF_ACCOUNT, Round};
 use vat_classification::webhooks::{Sender, WebhookSettings};
 
-use crate::app::App;
+use crate::app::{App, german};
 
 /// What a receiver got.
 #[derive(Clone, Debug)]
@@ -239,6 +240,57 @@ async fn webhooks_are_for_administrators_of_the_account() {
         }
     }
     assert_eq!(app.raw(&other, "GET", "/webhooks", "", axum::body::Body::empty()).await.body["items"], json!([]));
+}
+
+#[tokio::test]
+async fn an_account_with_many_webhooks_leaves_room_for_those_of_others() {
+    let app = App::start().await;
+    let receiver = Receiver::start().await;
+    for _ in 0..16 {
+        register(&app, &receiver, &["PRODUCT_CREATED"]).await;
+    }
+    app.create(&[("p", "x")]).await;
+    app.store.create_account("other", Plan::Unlimited).await.expect("an account");
+    let other = app.token("other", "eve", Level::Admin).await;
+    let url = format!("{}/other", receiver.url());
+    for (path, body) in [
+        ("/webhooks", json!({"url": url, "types": ["PRODUCT_CREATED"]})),
+        ("/products/global", json!({"p": german("x")})),
+    ] {
+        app.raw(&other, "POST", path, "application/json", axum::body::Body::from(body.to_string())).await.expect(201);
+    }
+    // Those of the other account, and of this one.
+    let claim = async || -> (Vec<Round>, Vec<Round>) {
+        let claimed = app.store.claim_webhooks(16).await.expect("a claim");
+        claimed.into_iter().partition(|round| round.url == url)
+    };
+    let (others, first) = claim().await;
+    assert_eq!((others.len(), first.len() as i64), (1, MAX_ROUNDS_OF_ACCOUNT));
+    let (others, further) = claim().await;
+    assert!(others.is_empty() && further.is_empty(), "as long as these are in hand, no more are");
+    // When they are over, it is the turn of those that waited.
+    sqlx::query("update webhooks set lease = null, leased_until = null, next_round_at = now() where lease is not null")
+        .execute(app.store.pool())
+        .await
+        .expect("an update");
+    let (others, second) = claim().await;
+    assert_eq!((others.len(), second.len() as i64), (1, MAX_ROUNDS_OF_ACCOUNT));
+    assert!(second.iter().all(|round| first.iter().all(|earlier| earlier.webhook_id != round.webhook_id)));
+}
+
+#[tokio::test]
+async fn a_database_that_does_not_know_what_another_sent_sends_it_with_the_same_id() {
+    let app = App::start().await;
+    let receiver = Receiver::start().await;
+    register(&app, &receiver, &["PRODUCT_CREATED"]).await;
+    app.create(&[("p", "x")]).await;
+    let sent = deliver(&app, &receiver, 1).await;
+    // As a copy of the account has it that was made before, or a backup.
+    for statement in ["delete from webhook_deliveries", "update webhooks set position = 0"] {
+        sqlx::query(statement).execute(app.store.pool()).await.expect(statement);
+    }
+    let repeated = deliver(&app, &receiver, 1).await;
+    assert_eq!((sent[0].id(), sent[0].product()), (repeated[0].id(), repeated[0].product()));
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ forms! {
     /// A format of files that are written.
     FileFormat "FileFormat" = one_of(["CSV", "XLSX"]);
     /// Whether something was delivered.
-    DeliveryState "DeliveryState" = one_of(["PENDING", "DELIVERED"]);
+    DeliveryState "DeliveryState" = one_of(["PENDING", "DELIVERED", "FAILED"]);
     /// The type of an attribute's values.
     ObjectTypeName "ObjectType" = one_of(["Text", "Number", "Boolean", "Date"]);
     /// The format of an attribute's values.

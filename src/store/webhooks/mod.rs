@@ -12,7 +12,7 @@ use crate::store::journal::{stored_taxonomy, taxonomy_from_stored};
 use crate::store::pages::{Page, Position};
 use crate::store::{Store, StoreError};
 
-pub use rounds::{Attempt, Due, LEASE, Round};
+pub use rounds::{Attempt, Due, LEASE, MAX_ROUNDS_OF_ACCOUNT, Noted, Round};
 
 /// Most webhooks of an account.
 pub const MAX_WEBHOOKS: i64 = 20;
@@ -74,6 +74,17 @@ pub struct WebhookChange {
     pub enabled: Option<bool>,
 }
 
+/// How far a delivery is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// It waits to be made or to be tried again.
+    Pending,
+    /// The receiver took it.
+    Delivered,
+    /// It was given up, since the receiver refused it for three days while it took others.
+    Failed,
+}
+
 /// A delivery.
 #[derive(Clone, Debug, FromRow)]
 pub struct Delivery {
@@ -86,8 +97,9 @@ pub struct Delivery {
     /// The type of the change.
     #[sqlx(rename = "type")]
     pub kind: String,
-    /// When the receiver took it.
-    pub delivered_at: Option<DateTime<Utc>>,
+    /// When the receiver took it, or it was given up.
+    ended_at: Option<DateTime<Utc>>,
+    given_up: bool,
     /// Attempts made.
     pub attempts: i32,
     /// When the last one was made.
@@ -100,6 +112,17 @@ pub struct Delivery {
     pub last_error: Option<String>,
     /// When it was made.
     pub created_at: DateTime<Utc>,
+}
+
+impl Delivery {
+    /// How far it is.
+    pub fn stage(&self) -> Stage {
+        match self.ended_at {
+            None => Stage::Pending,
+            Some(_) if self.given_up => Stage::Failed,
+            Some(_) => Stage::Delivered,
+        }
+    }
 }
 
 const COLUMNS: &str = "webhook_id, url, types, taxonomy, disabled_at, disabled_reason, created_at, updated_at,
@@ -177,6 +200,9 @@ impl Store {
 
     /// Changes a webhook. One that is enabled again goes on where it stopped, at once.
     ///
+    /// Its lease is taken back: a round that goes by what was wanted before goes past no further change, notes nothing
+    /// of what becomes of its attempts, and begins no more of them.
+    ///
     /// # Errors
     /// [`StoreError::NotFound`].
     pub async fn change_webhook(&self, account: i64, id: Uuid, change: &WebhookChange) -> Result<Webhook, StoreError> {
@@ -188,7 +214,7 @@ impl Store {
                     disabled_reason = case when $7 then null
                                            when not $7 then coalesce(disabled_reason, 'disabled by the account')
                                            else disabled_reason end,
-                    failures = 0, next_round_at = now(), updated_at = now()
+                    lease = null, leased_until = null, failures = 0, next_round_at = now(), updated_at = now()
              where account_id = $1 and webhook_id = $2",
         )
         .bind(account)
@@ -205,7 +231,7 @@ impl Store {
         }
         // Three days begin anew for what waits.
         sqlx::query(
-            "update webhook_deliveries set first_attempt_at = null, next_attempt_at = now()
+            "update webhook_deliveries set first_attempt_at = null, overtaken_at = null, next_attempt_at = now()
              where webhook_id = $1 and delivered_at is null",
         )
         .bind(id)
@@ -233,7 +259,7 @@ impl Store {
         Ok(tx.commit().await?)
     }
 
-    /// A page of deliveries, the latest first; of those that wait, or of the others, if asked for.
+    /// A page of deliveries, the latest first; only those at a stage, if asked for.
     ///
     /// # Errors
     /// [`StoreError::NotFound`] when there is no such webhook.
@@ -241,20 +267,21 @@ impl Store {
         &self,
         account: i64,
         id: Uuid,
-        delivered: Option<bool>,
+        stage: Option<Stage>,
         position: &Position<i64>,
         size: usize,
     ) -> Result<Page<Delivery>, StoreError> {
         self.webhook(account, id).await?;
         let mut query = QueryBuilder::new(
-            "select sequence, message_id, product_id, type, delivered_at, attempts, last_attempt_at, next_attempt_at,
-                    last_status, last_error, created_at
+            "select sequence, message_id, product_id, type, delivered_at as ended_at, given_up, attempts,
+                    last_attempt_at, next_attempt_at, last_status, last_error, created_at
              from webhook_deliveries where webhook_id = ",
         );
         query.push_bind(id);
-        match delivered {
-            Some(true) => query.push(" and delivered_at is not null"),
-            Some(false) => query.push(" and delivered_at is null"),
+        match stage {
+            Some(Stage::Pending) => query.push(" and delivered_at is null"),
+            Some(Stage::Delivered) => query.push(" and delivered_at is not null and not given_up"),
+            Some(Stage::Failed) => query.push(" and given_up"),
             None => &mut query,
         };
         match position {
