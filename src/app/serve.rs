@@ -193,6 +193,7 @@ fn start_jobs(state: &AppState, shutdown: &CancellationToken) -> JoinSet<()> {
     keep("rule changes", |state, shutdown| {
         jobs::rule_changes::run(state.store.clone(), state.engine.clone(), shutdown).boxed()
     });
+    keep("past of the database", |state, shutdown| jobs::past::run(state.store.clone(), shutdown).boxed());
     keep("housekeeping", |state, shutdown| {
         jobs::housekeeping::run(state.store.clone(), state.pictures.clone(), shutdown).boxed()
     });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use chrono::Utc;
+use chrono::{NaiveDate, Utc};
 use rayon::prelude::*;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -97,14 +97,44 @@ async fn work(
         if !memory::follow(store, engine, shutdown).await? {
             return Ok(());
         }
-        let began = Instant::now();
+        let (began, basis) = (Instant::now(), Standing::of(engine));
         let (batch, results) = decide(engine.clone(), batch).await;
         metrics::histogram!("vat_classification_decision_seconds").record(began.elapsed());
-        let stored = batch.complete(&results).await?;
+        let stored = store_unless_outdated(engine, &basis, batch, &results).await?;
         pace.note(products, claimed.elapsed());
         metrics::counter!("vat_classification_auto_assignments_total").increment(stored as u64);
     }
     Ok(())
+}
+
+/// By what a batch is decided beside what it holds.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Standing {
+    model_version: String,
+    rule_set: String,
+    day: NaiveDate,
+}
+
+impl Standing {
+    /// As it is now.
+    pub fn of(engine: &Engine) -> Standing {
+        let rule_set = engine.reference().rule_set.clone();
+        Standing { model_version: engine.model().version, rule_set, day: Utc::now().date_naive() }
+    }
+}
+
+/// Stores what was decided; answers how many results. What was decided by another model, whose memory may have been
+/// forgotten meanwhile, or by rules or a day by which all others have been judged again, is given back and decided anew.
+///
+/// # Errors
+/// When the database fails; the batch is then given back.
+pub async fn store_unless_outdated(
+    engine: &Engine,
+    basis: &Standing,
+    batch: Batch,
+    results: &[Decided],
+) -> Result<usize, StoreError> {
+    if Standing::of(engine) != *basis { Ok(0) } else { batch.complete(results).await }
 }
 
 /// Decides for every claim of a batch, on all cores.

@@ -3,6 +3,7 @@
 pub mod auto_assignment;
 pub mod housekeeping;
 pub mod memory;
+pub mod past;
 pub mod projection;
 pub mod review;
 pub mod rule_changes;

@@ -2,7 +2,7 @@
 //! leads those on whose class is none any more.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{NaiveDate, Utc};
 use tokio::sync::Notify;
@@ -15,6 +15,9 @@ use crate::store::{Store, StoreError};
 
 /// How often it looks whether the day or the rules are others.
 pub const ROUND: Duration = Duration::from_secs(5);
+/// How long after the first look at a day all is judged once more: what was decided just before may have been stored since.
+/// No batch of auto-assignment takes longer than a statement may.
+pub const SECOND_LOOK: Duration = Duration::from_secs(90);
 /// Assignments of one transaction: enough that a round trip costs little, few enough that nobody waits long for a row.
 pub const BATCH_ASSIGNMENTS: usize = 2_000;
 /// Classes read at a time.
@@ -23,9 +26,21 @@ const BATCH_CLASSES: usize = 1_000;
 /// Runs until the service stops.
 pub async fn run(store: Store, engine: Arc<Engine>, shutdown: CancellationToken) {
     let nobody = Notify::new();
+    let mut again: Option<(Instant, Judged)> = None;
     loop {
-        if let Err(error) = keep_up(&store, &engine, Utc::now().date_naive(), &shutdown).await {
-            tracing::warn!(%error, "judging assignments again has to wait");
+        let today = Utc::now().date_naive();
+        let judged = async {
+            if let Some((at, judged)) = again.take_if(|(at, _)| at.elapsed() >= SECOND_LOOK) {
+                let looked = judge_all(&store, &engine, judged.before, judged.day, &shutdown).await;
+                again = looked.is_err().then_some((at, judged));
+                looked?;
+            }
+            keep_up(&store, &engine, today, &shutdown).await
+        };
+        match judged.await {
+            Ok(Some(judged)) => again = Some((Instant::now(), judged)),
+            Ok(None) => {}
+            Err(error) => tracing::warn!(%error, "judging assignments again has to wait"),
         }
         if !wait(&nobody, ROUND, &shutdown).await {
             return;
@@ -33,7 +48,19 @@ pub async fn run(store: Store, engine: Arc<Engine>, shutdown: CancellationToken)
     }
 }
 
-/// Judges all assignments, unless that was done by these rules for this day. Answers how many changed.
+/// What was judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// The day on which the same rules had judged before; none where they had not.
+    pub before: Option<NaiveDate>,
+    /// The day by which all is judged now.
+    pub day: NaiveDate,
+    /// How many assignments changed.
+    pub changed: usize,
+}
+
+/// Judges all assignments, unless that was done by these rules for this day, or for a later one by a service whose clock is
+/// ahead. None where there was nothing to do, or the service stops.
 ///
 /// What was done stays done when it is cut short, and the next round goes through all classes again.
 ///
@@ -44,20 +71,20 @@ pub async fn keep_up(
     engine: &Engine,
     today: NaiveDate,
     shutdown: &CancellationToken,
-) -> Result<usize, StoreError> {
+) -> Result<Option<Judged>, StoreError> {
     let rule_set = engine.reference().rule_set.clone();
-    let judged_on = store.rule_state().await?.and_then(|(known, day)| (known == rule_set).then_some(day));
-    if judged_on == Some(today) {
-        return Ok(0);
+    let before = store.rule_state().await?.and_then(|(known, day)| (known == rule_set).then_some(day));
+    if before.is_some_and(|day| day >= today) {
+        return Ok(None);
     }
-    let changed = judge_all(store, engine, judged_on, today, shutdown).await?;
+    let changed = judge_all(store, engine, before, today, shutdown).await?;
     if shutdown.is_cancelled() {
-        return Ok(changed);
+        return Ok(None);
     }
     store.set_rule_state(&rule_set, today).await?;
     tracing::info!(changed, %today, rule_set, "judged assignments by the VAT rules of the day");
     metrics::counter!("vat_classification_assignments_judged_again_total").increment(changed as u64);
-    Ok(changed)
+    Ok(Some(Judged { before, day: today, changed }))
 }
 
 /// Judges all, or where these rules have judged all on another day, what the two days tell apart: a day on which no rule

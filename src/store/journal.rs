@@ -1,10 +1,9 @@
 //! What happened to products and assignments, written in the transaction that does it.
 
-use sqlx::PgPool;
 use uuid::Uuid;
 
 use crate::domain::Taxonomy;
-use crate::store::{StoreError, Tx};
+use crate::store::{Store, StoreError, Tx};
 
 /// Who auto-assignment is in the history.
 pub const AUTO_ASSIGNMENT: &str = "auto-assignment";
@@ -128,25 +127,43 @@ pub(super) fn new_uuid() -> Uuid {
 /// clients may have seen of them.
 const LOST_TRANSACTIONS: i64 = 1 << 24;
 
-/// Sees to it that new sequences lie above all old ones: when a dump was restored into a cluster whose transaction ids
-/// begin lower than those of the old one, and when a cluster was put back to an earlier state. A dump that was restored in
-/// the cluster that it was taken from is told by the table, which is another one there.
-///
-/// Answers whether anything of that kind has happened since this was done last. If not, nothing is read but one row;
-/// otherwise the end of each account's journal, by its index.
-pub(super) async fn raise_base(pool: &PgPool) -> Result<bool, sqlx::Error> {
-    let (is_new, is_same): (bool, bool) = sqlx::query_as(
-        "select timeline is null,
-                cluster is not distinct from system_identifier and timeline is not distinct from timeline_id
-                and relation is not distinct from 'journal_base'::regclass::oid
-         from journal_base, pg_control_system(), pg_control_checkpoint()",
-    )
-    .fetch_one(pool)
-    .await?;
-    if is_same {
-        return Ok(false);
+/// The state of the database, as `journal_base` has it from the last look: whether there was none yet, and whether it is the
+/// same. The timeline is that of the log that is written now; the one of the last checkpoint lags behind a promotion.
+const PAST: &str = "
+    select known.timeline is null as is_new,
+           cluster is not distinct from system_identifier and known.timeline is not distinct from now.timeline
+           and relation is not distinct from 'journal_base'::regclass::oid as is_same
+    from journal_base known, pg_control_system(), (select ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer as timeline) now";
+
+impl Store {
+    /// Sees to it that new sequences lie above all old ones: when a dump was restored into a cluster whose transaction ids
+    /// begin lower than those of the old one, when a cluster was put back to an earlier state, and when a standby has taken
+    /// over. A dump that was restored in the cluster that it was taken from is told by the table, which is another one there.
+    ///
+    /// If nothing of that kind has happened since this was done last, one row is read. Otherwise it waits until nobody has
+    /// half of a journal's entries written: theirs would lie below what readers have been told by then. An index outside of
+    /// the database may be ahead of it then, and is marked as stale; one in the making is begun anew.
+    pub(crate) async fn notice_another_past(&self) -> Result<(), sqlx::Error> {
+        let look = || sqlx::query_as::<_, (bool, bool)>(PAST);
+        let (_, is_same) = look().fetch_one(self.pool()).await?;
+        if is_same {
+            return Ok(());
+        }
+        let mut tx = self.begin_alone("journal").await?;
+        let (is_new, is_same) = look().fetch_one(&mut *tx).await?;
+        if !is_same {
+            raise_base(&mut tx, if is_new { 0 } else { LOST_TRANSACTIONS }).await?;
+            if !is_new {
+                let stale = "update search_indexes set stale = not building, built_to = null";
+                sqlx::query(stale).execute(&mut *tx).await?;
+            }
+        }
+        tx.commit().await
     }
-    let lost = if is_new { 0 } else { LOST_TRANSACTIONS };
+}
+
+/// Reads the end of each account's journal, by its index, and raises the base above it by so many transactions.
+async fn raise_base(tx: &mut Tx, lost: i64) -> Result<(), sqlx::Error> {
     sqlx::query(
         "with highest as (
              select coalesce(max(last.sequence), 0) / 131072 as transaction
@@ -154,15 +171,14 @@ pub(super) async fn raise_base(pool: &PgPool) -> Result<bool, sqlx::Error> {
                  select sequence from journal where journal.account_id = accounts.account_id
                  order by sequence desc limit 1) as last)
          update journal_base
-         set cluster = system_identifier, timeline = timeline_id, relation = 'journal_base'::regclass::oid,
+         set cluster = system_identifier, relation = 'journal_base'::regclass::oid,
+             timeline = ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer,
              base = $1 + case when base + pg_current_xact_id()::text::bigint <= highest.transaction
                               then highest.transaction + 1 else base end
-         from highest, pg_control_system(), pg_control_checkpoint()
-         where cluster is distinct from system_identifier or timeline is distinct from timeline_id
-            or relation is distinct from 'journal_base'::regclass::oid",
+         from highest, pg_control_system()",
     )
     .bind(lost)
-    .execute(pool)
+    .execute(&mut **tx)
     .await?;
-    Ok(!is_new)
+    Ok(())
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use sqlx::{PgConnection, PgPool, Postgres, Transaction};
+use sqlx::{AssertSqlSafe, PgConnection, PgPool, Postgres, Transaction};
 
 use crate::store::{MAX_BROKEN_CONNECTIONS, Store, StoreError, Tx, tx};
 
@@ -24,6 +24,13 @@ pub(super) enum Limit {
     /// How many kilobytes each step of a statement may hold before it writes to disk or holds less exactly.
     Memory(u32),
 }
+
+/// How long a lock is waited for behind which others wait, as PostgreSQL takes it; how often, and the pause in between.
+const LOCK_TIMEOUT: &str = "2s";
+const LOCK_TRIES: u32 = 20;
+const LOCK_PAUSE: Duration = Duration::from_secs(1);
+/// PostgreSQL's code for a lock that was not to be had in that time.
+const LOCK_NOT_AVAILABLE: &str = "55P03";
 
 /// The limits of a transaction that takes as long as it takes, and waits in between.
 pub(super) const UNLIMITED: [Limit; 2] = [Limit::Statement(None), Limit::Idle(None)];
@@ -79,6 +86,28 @@ impl Store {
     /// Begins a transaction with the limits that are usual.
     pub(crate) async fn begin(&self) -> Result<Tx, StoreError> {
         Ok(self.begin_limited(&[]).await?)
+    }
+
+    /// Begins a transaction in which nobody else writes to these tables, when all who had begun to write there have ended.
+    /// Whoever comes meanwhile waits behind the lock, so that it is given up soon and asked for again.
+    pub(super) async fn begin_alone(&self, tables: &'static str) -> Result<Tx, sqlx::Error> {
+        let mut tries = 1;
+        loop {
+            let mut tx = self.begin_limited(&[]).await?;
+            sqlx::query("select set_config('lock_timeout', $1, true)").bind(LOCK_TIMEOUT).execute(&mut *tx).await?;
+            let lock = format!("lock table {tables} in share row exclusive mode");
+            match sqlx::raw_sql(AssertSqlSafe(lock)).execute(&mut *tx).await {
+                Ok(_) => return Ok(tx),
+                Err(sqlx::Error::Database(error))
+                    if error.code().as_deref() == Some(LOCK_NOT_AVAILABLE) && tries < LOCK_TRIES =>
+                {
+                    tries += 1;
+                }
+                Err(error) => return Err(error),
+            }
+            tx.rollback().await?;
+            tokio::time::sleep(LOCK_PAUSE).await;
+        }
     }
 
     /// Begins a transaction for a selection, each of whose statements may run for this long.

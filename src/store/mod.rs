@@ -223,11 +223,7 @@ impl Store {
         } else {
             self.migrate_patiently(&migrator).await?;
         }
-        if journal::raise_base(&self.pool).await? {
-            // An index outside of the database may be ahead of it; one in the making is begun anew.
-            sqlx::query("update search_indexes set stale = not building, built_to = null").execute(&self.pool).await?;
-        }
-        Ok(())
+        Ok(self.notice_another_past().await?)
     }
 
     /// Migrates on a connection of its own, where a statement may take as long as a large table needs. Who works beside it

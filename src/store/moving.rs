@@ -14,7 +14,7 @@ mod copy;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
-use sqlx::{ConnectOptions, Connection, PgConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection};
 
 use crate::store::Store;
 use crate::store::accounts::AccountError;
@@ -53,14 +53,29 @@ pub const MADE_ANEW: [&str; 6] =
 
 /// Products whose search documents are asked for in one transaction.
 const PRODUCTS_AT_ONCE: i64 = 20_000;
-/// How long a lock is waited for, for which writers of the other database wait, too, as PostgreSQL takes it; and how often.
-const LOCK_TIMEOUT: (&str, u32) = ("2s", 20);
-/// PostgreSQL's code for a lock that was not to be had in that time.
-const LOCK_NOT_AVAILABLE: &str = "55P03";
 /// Pause between two looks at what has yet to end.
 const ROUND: Duration = Duration::from_secs(1);
 /// Who writes to the journal without being asked by a person.
 const SERVICES: [&str; 3] = [AUTO_ASSIGNMENT, VAT_RULES, MEMORY];
+
+/// What operators say of an account, which leaves no entry in the journal: its plan, its tokens and what it remembers.
+const SAID_BY_OPERATORS: &str = "
+    select md5(concat_ws('|',
+        (select concat_ws(',', plan, decision_precision, disabled) from accounts where account_id = $1),
+        (select string_agg(concat_ws(',', encode(token_hash, 'hex'), level, expires_at, revoked_at), ';' order by token_hash)
+         from tokens where account_id = $1),
+        (select concat_ws(',', count(*), max(changed_in::text::bigint))
+         from memory_decisions where account_id = $1 and verdict <> 0)))";
+
+/// What is told by a copy of the state in which it was taken.
+struct Taken {
+    /// The sequence from which on the journal is looked at again.
+    horizon: i64,
+    /// How many entries people have behind it.
+    by_people: i64,
+    /// [`SAID_BY_OPERATORS`].
+    by_operators: String,
+}
 
 /// The account as one of the two databases has it.
 struct Found {
@@ -116,11 +131,11 @@ impl Store {
             self.wait_for_actions(account, settle).await?;
             self.copy(account, target, &mut told).await
         };
-        let (copy, written) = match copied.await {
+        let (copy, taken) = match copied.await {
             Ok(copied) => copied,
             Err(error) => return Err(self.stay(account, name, target, error).await),
         };
-        match self.give_up(account, name, written).await {
+        match self.give_up(account, name, &taken).await {
             Ok(()) => {}
             Err(error @ AccountError::Changed(_)) => return Err(self.stay(account, name, target, error).await),
             // It may be done all the same; nobody is told that it is not.
@@ -180,14 +195,13 @@ impl Store {
         }
     }
 
-    /// Copies an account as it is now. Answers its id there, and the sequence from which on the journal is looked at
-    /// again, with the number of entries that people have behind it.
+    /// Copies an account as it is now. Answers its id there, and the state in which it was taken.
     async fn copy(
         &self,
         account: i64,
         target: &Store,
         told: &mut impl FnMut(&str, u64),
-    ) -> Result<(i64, (i64, i64)), AccountError> {
+    ) -> Result<(i64, Taken), AccountError> {
         // A connection of its own: one on which a copy was broken off is of no use to anybody else.
         let mut snapshot = self.pool().connect_options().connect().await?;
         // The level has to be set before the first query, and limits are set by one.
@@ -200,7 +214,11 @@ impl Store {
         )
         .fetch_one(&mut snapshot)
         .await?;
-        let written = (horizon, written_by_people(&mut snapshot, account, horizon).await?);
+        let taken = Taken {
+            horizon,
+            by_people: written_by_people(&mut snapshot, account, horizon).await?,
+            by_operators: sqlx::query_scalar(SAID_BY_OPERATORS).bind(account).fetch_one(&mut snapshot).await?,
+        };
         let added = target.make_room(last_key, transaction).await?;
         let (name, plan, precision, disabled, created_at): (String, String, i16, bool, DateTime<Utc>) = sqlx::query_as(
             "select name, plan, decision_precision, disabled, created_at from accounts where account_id = $1",
@@ -226,31 +244,14 @@ impl Store {
         snapshot.close().await?;
         target.index_all(copy).await?;
         target.set_moving(copy, Some("COPIED")).await?;
-        Ok((copy, written))
+        Ok((copy, taken))
     }
 
     /// Sets a stretch of keys aside, as long as all that there are elsewhere, and sees to it that what is written from now
-    /// on has a higher sequence than anything that was written elsewhere. Answers what is to be added to keys.
+    /// on has a higher sequence than anything that was written elsewhere. Nobody takes a key, and nobody has half of a
+    /// journal's entries written, while this is done. Answers what is to be added to keys.
     async fn make_room(&self, last_key: i64, transaction: i64) -> Result<i64, sqlx::Error> {
-        let mut tries = 0;
-        loop {
-            match self.try_to_make_room(last_key, transaction).await {
-                Err(sqlx::Error::Database(error))
-                    if error.code().as_deref() == Some(LOCK_NOT_AVAILABLE) && tries < LOCK_TIMEOUT.1 =>
-                {
-                    tries += 1;
-                }
-                made => return made,
-            }
-            tokio::time::sleep(ROUND).await;
-        }
-    }
-
-    /// Nobody takes a key, and nobody has half of a journal's entries written, while this is done.
-    async fn try_to_make_room(&self, last_key: i64, transaction: i64) -> Result<i64, sqlx::Error> {
-        let mut tx = self.begin_limited(&[]).await?;
-        sqlx::query("select set_config('lock_timeout', $1, true)").bind(LOCK_TIMEOUT.0).execute(&mut *tx).await?;
-        sqlx::raw_sql("lock table products, journal in share row exclusive mode").execute(&mut *tx).await?;
+        let mut tx = self.begin_alone("products, journal").await?;
         let added: i64 = sqlx::query_scalar("select nextval('products_product_key_seq')").fetch_one(&mut *tx).await?;
         sqlx::query("select setval('products_product_key_seq', $1 + $2)")
             .bind(added)
@@ -291,10 +292,15 @@ impl Store {
         }
     }
 
-    /// Gives the account up in one transaction, unless somebody wrote to it after it was copied. Pictures stay in their
-    /// store: the other database names them now.
-    async fn give_up(&self, account: i64, name: &str, written: (i64, i64)) -> Result<(), AccountError> {
+    /// Gives the account up in one transaction, unless somebody wrote to it after it was copied, or an operator said
+    /// something else of it. Pictures stay in their store: the other database names them now.
+    async fn give_up(&self, account: i64, name: &str, taken: &Taken) -> Result<(), AccountError> {
         let mut tx = self.begin_limited(&UNLIMITED).await?;
+        for locked in ["accounts", "tokens"] {
+            let lock = format!("select from {locked} where account_id = $1 for update");
+            sqlx::query(AssertSqlSafe(lock)).bind(account).execute(&mut *tx).await?;
+        }
+        let by_operators: String = sqlx::query_scalar(SAID_BY_OPERATORS).bind(account).fetch_one(&mut *tx).await?;
         let given_up = sqlx::query(
             "update accounts set disabled = true, deleted_at = now(), name = 'moved ' || gen_random_uuid()
              where account_id = $1 and moving = 'AWAY' and deleted_at is null",
@@ -302,7 +308,10 @@ impl Store {
         .bind(account)
         .execute(&mut *tx)
         .await?;
-        if given_up.rows_affected() == 0 || written_by_people(&mut tx, account, written.0).await? != written.1 {
+        if given_up.rows_affected() == 0
+            || by_operators != taken.by_operators
+            || written_by_people(&mut tx, account, taken.horizon).await? != taken.by_people
+        {
             return Err(AccountError::Changed(name.to_owned()));
         }
         sqlx::query("delete from tokens where account_id = $1").bind(account).execute(&mut *tx).await?;
@@ -318,6 +327,8 @@ impl Store {
             .execute(&mut *tx)
             .await?;
         sqlx::query("update accounts set moving = null where account_id = $1").bind(account).execute(&mut *tx).await?;
+        // The rules by which assignments were judged there may be others than those by which all was judged here.
+        sqlx::query("delete from rule_state").execute(&mut *tx).await?;
         let products: i64 = sqlx::query_scalar("select count(*) from products where account_id = $1")
             .bind(account)
             .fetch_one(&mut *tx)

@@ -41,9 +41,16 @@ pub(super) async fn charge(tx: &mut Tx, caller: &Caller, checks: usize) -> Resul
         return Ok(());
     };
     let row: (i64,) = sqlx::query_as(
-        "insert into usage (account_id, month, shard, used) values ($1, date_trunc('month', now() at time zone 'UTC'), 0, $2)
-         on conflict (account_id, month, shard) do update set used = usage.used + excluded.used
-         returning used",
+        "with charged as (
+             insert into usage (account_id, month, shard, used)
+             values ($1, date_trunc('month', now() at time zone 'UTC'), 0, $2)
+             on conflict (account_id, month, shard) do update set used = usage.used + excluded.used
+             returning month, used)
+         select used + (
+             -- What was used this month while the plan had no limit.
+             select coalesce(sum(before.used), 0)::bigint from usage before
+             where before.account_id = $1 and before.month = charged.month and before.shard <> 0)
+         from charged",
     )
     .bind(caller.account)
     .bind(checks)

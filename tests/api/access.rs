@@ -127,3 +127,17 @@ async fn a_free_trial_has_a_hundred_checks_a_month_and_a_refused_request_stores_
     assert_eq!(usage["decisionPrecision"], json!(0.95));
     assert_eq!((&usage["plan"], &usage["used"], &usage["limit"]), (&json!("FREE_TRIAL"), &json!(100), &json!(100)));
 }
+
+#[tokio::test]
+async fn what_was_used_while_there_was_no_limit_counts_once_there_is_one() {
+    let app = App::start().await;
+    app.create(&[("p", "Kaffee")]).await;
+    // Each of these counts in a shard of its own, of which one at most is the one that a limit is kept in.
+    for from in [0, 60, 120] {
+        let products = (from..from + 60).map(|i| (format!("p{i}"), german("Kaffee"))).collect();
+        app.post("/products/global", serde_json::Value::Object(products)).await.expect(201);
+    }
+    app.store.set_plan("shop", Plan::FreeTrial).await.expect("another plan");
+    app.patch("/products/global?productId=p&currentVersion=1", german("Tee")).await.expect(429);
+    app.post("/classifications", json!({"taxonomy": "TARIC", "items": [{}]})).await.expect(429);
+}

@@ -12,6 +12,7 @@ use vat_classification::domain::ShopId;
 use vat_classification::domain::access::{Level, Plan};
 use vat_classification::store::accounts::AccountError;
 use vat_classification::store::moving::{COPIED, MADE_ANEW};
+use vat_classification::store::operators::Tokens;
 use vat_classification::store::products::{Asked, NewProduct};
 
 use crate::app::{Answer, App, action_body, german, version};
@@ -269,6 +270,30 @@ async fn what_is_written_while_an_account_is_copied_is_not_lost() {
     assert_eq!(two.arrived().await, ["shop"]);
     assert_eq!(two.moved().await.expect("moved"), 31);
     two.get(&two.there, "/products/global/late").await.expect(200);
+}
+
+#[tokio::test]
+async fn what_operators_say_while_an_account_is_copied_is_not_lost() {
+    let two = Two::start().await;
+    two.here.token(NAME, "ben", Level::Admin).await;
+    let mut lock = two.there.store.pool().begin().await.expect("a transaction");
+    sqlx::raw_sql("lock table auto_queue in access exclusive mode").execute(&mut *lock).await.expect("a lock");
+    let late = async {
+        while !two.there.store.accounts().await.expect("accounts").iter().any(|account| account.moving) {
+            tokio::task::yield_now().await;
+        }
+        let lost = Tokens::User { account: NAME, user: "ben" };
+        assert_eq!(two.here.store.revoke_tokens(lost).await.expect("revoked"), 1);
+        lock.rollback().await.expect("given back");
+    };
+    let (moved, ()) = join(two.moved(), late).await;
+    assert!(matches!(moved, Err(AccountError::Changed(_))), "{moved:?}");
+    let day = chrono::Utc::now().date_naive();
+    two.there.store.set_rule_state("its rules", day).await.expect("a state");
+    assert_eq!(two.moved().await.expect("moved"), 30);
+    let tokens = two.there.store.tokens(Some(NAME)).await.expect("tokens");
+    assert!(tokens.iter().any(|token| token.user_name == "ben" && token.revoked_at.is_some()), "in force again");
+    assert_eq!(two.there.store.rule_state().await.expect("a state"), None, "what came is judged by the rules there");
 }
 
 #[tokio::test]

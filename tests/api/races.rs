@@ -266,3 +266,30 @@ async fn who_goes_away_while_a_transaction_begins_leaves_none_to_the_next() {
         assert!(known.contains(&index), "what is acknowledged after {polls} stands in a transaction that nobody ends");
     }
 }
+
+#[tokio::test]
+async fn sequences_are_raised_when_nobody_has_half_of_a_journal_written() {
+    let app = App::start().await;
+    sqlx::query("update journal_base set timeline = 0").execute(app.store.pool()).await.expect("another past");
+    let base = async || -> i64 {
+        sqlx::query_scalar("select base from journal_base").fetch_one(app.store.pool()).await.expect("a base")
+    };
+    let before = base().await;
+    // As somebody has it whose entries are not committed: below a base that was raised meanwhile nobody would see them.
+    let mut writer = app.store.pool().begin().await.expect("a transaction");
+    sqlx::query("lock table journal in row exclusive mode").execute(&mut *writer).await.expect("a lock");
+    let mut migrated = Box::pin(app.store.migrate());
+    let waits = async {
+        let waits = "select exists (select from pg_locks where relation = 'journal'::regclass and not granted
+            and database = (select oid from pg_database where datname = current_database()))";
+        while !sqlx::query_scalar::<_, bool>(waits).fetch_one(app.store.pool()).await.expect("a look") {}
+    };
+    tokio::select! {
+        migrated = &mut migrated => panic!("raised beside a writer: {migrated:?}"),
+        () = waits => {}
+    }
+    assert_eq!(base().await, before);
+    writer.rollback().await.expect("no lock");
+    migrated.await.expect("migrated");
+    assert!(base().await > before);
+}

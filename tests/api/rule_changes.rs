@@ -8,12 +8,16 @@ use std::time::{Duration, Instant};
 use chrono::NaiveDate;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use vat_classification::jobs::auto_assignment::{Standing, decide, store_unless_outdated};
 use vat_classification::jobs::rule_changes::keep_up;
 use vat_classification::reference::Reference;
 use vat_classification::store::rule_changes::SLICE_ASSIGNMENTS;
 
 use crate::app::App;
 use crate::filling::fill;
+
+/// A rule by which the rate of laptops is not known.
+const UNKNOWN: &str = "gap\t847130\t00-000\tFUEL\tLaptops, of which nothing is known\t2020-01-01\t\n";
 
 /// Milk, roses and a laptop, by customs codes.
 async fn products(app: &App) {
@@ -32,6 +36,18 @@ fn day(text: &str) -> NaiveDate {
     text.parse().expect("a day")
 }
 
+/// How many assignments change as all are judged by the rules of a day.
+async fn judge(app: &App, text: &str) -> usize {
+    let judged = keep_up(&app.store, &app.engine, day(text), &CancellationToken::new()).await.expect("a pass");
+    judged.map_or(0, |judged| judged.changed)
+}
+
+/// The same when nothing is known of an earlier look: no service judges by a day that has passed.
+async fn judge_anew(app: &App, text: &str) -> usize {
+    sqlx::query("delete from rule_state").execute(app.store.pool()).await.expect("forgotten");
+    judge(app, text).await
+}
+
 #[tokio::test]
 async fn what_a_rule_change_touches_is_judged_again_once_and_with_an_event() {
     let app = App::start().await;
@@ -39,13 +55,12 @@ async fn what_a_rule_change_touches_is_judged_again_once_and_with_an_event() {
     let before = app.assignment("TARIC", "laptop").await;
     assert_eq!(before["assignmentStatus"], "ASSIGNED");
     let version = before["subscribedPlatformServices"]["vatRules"]["assignmentVersion"].clone();
-    let stop = CancellationToken::new();
     // Before August 2025 the rules of Romania are not known, so that nothing is sufficient in all countries.
-    let changed = keep_up(&app.store, &app.engine, day("2025-07-31"), &stop).await.expect("a pass");
+    let changed = judge(&app, "2025-07-31").await;
     assert!(changed >= 1, "{changed}");
     assert_eq!(status(&app, "laptop").await.0, "REJECTED");
-    assert_eq!(keep_up(&app.store, &app.engine, day("2025-07-31"), &stop).await.expect("a pass"), 0);
-    let again = keep_up(&app.store, &app.engine, day("2026-11-22"), &stop).await.expect("a pass");
+    assert_eq!(judge(&app, "2025-07-31").await, 0);
+    let again = judge(&app, "2026-11-22").await;
     assert_eq!(again, changed);
     let uuid = before["assignmentUuid"].as_str().expect("an identity").to_owned();
     let after = app.get(&format!("/assignments/TARIC/{uuid}?embed=EVENTS")).await.expect(200).body;
@@ -72,10 +87,9 @@ async fn what_a_person_decided_stays_and_is_marked_for_review() {
     let version =
         app.assignment("TARIC", "laptop").await["subscribedPlatformServices"]["vatRules"]["assignmentVersion"].clone();
     app.act("TARIC", "laptop", "APPROVE", version.as_i64().expect("a version")).await.expect(200);
-    let stop = CancellationToken::new();
-    keep_up(&app.store, &app.engine, day("2025-07-31"), &stop).await.expect("a pass");
+    judge(&app, "2025-07-31").await;
     assert_eq!(status(&app, "laptop").await, (json!("APPROVED"), json!(true)));
-    keep_up(&app.store, &app.engine, day("2025-07-30"), &stop).await.expect("a pass");
+    judge_anew(&app, "2025-07-30").await;
     let uuid = app.assignment("TARIC", "laptop").await["assignmentUuid"].as_str().expect("an identity").to_owned();
     let after = app.get(&format!("/assignments/TARIC/{uuid}?embed=EVENTS")).await.expect(200).body;
     let changes =
@@ -89,10 +103,9 @@ async fn a_pass_that_is_stopped_is_made_up_for() {
     products(&app).await;
     let stopped = CancellationToken::new();
     stopped.cancel();
-    assert_eq!(keep_up(&app.store, &app.engine, day("2025-07-31"), &stopped).await.expect("a pass"), 0);
+    assert_eq!(keep_up(&app.store, &app.engine, day("2025-07-31"), &stopped).await.expect("a pass"), None);
     assert_eq!(app.store.rule_state().await.expect("a state"), None);
-    let changed = keep_up(&app.store, &app.engine, day("2025-07-31"), &CancellationToken::new()).await.expect("a pass");
-    assert!(changed >= 1);
+    assert!(judge(&app, "2025-07-31").await >= 1);
     let (rules, judged) = app.store.rule_state().await.expect("a state").expect("one");
     assert_eq!((rules, judged), (app.engine.reference().rule_set.clone(), day("2025-07-31")));
 }
@@ -101,15 +114,48 @@ async fn a_pass_that_is_stopped_is_made_up_for() {
 async fn a_day_on_which_no_rule_begins_or_ends_looks_at_no_assignment() {
     let app = App::start().await;
     products(&app).await;
-    let stop = CancellationToken::new();
-    keep_up(&app.store, &app.engine, day("2026-11-22"), &stop).await.expect("a pass");
+    judge(&app, "2026-11-22").await;
     // Nobody judged it so: whoever looked would change it.
     let wrong = "update assignments set status = 'REJECTED' where product_id = 'laptop' and taxonomy = 0";
     sqlx::query(wrong).execute(app.store.pool()).await.expect("changed");
-    assert_eq!(keep_up(&app.store, &app.engine, day("2026-11-23"), &stop).await.expect("a pass"), 0);
-    keep_up(&app.store, &app.engine, day("2025-07-31"), &stop).await.expect("a pass");
-    assert!(keep_up(&app.store, &app.engine, day("2026-11-23"), &stop).await.expect("a pass") > 0);
+    assert_eq!(judge(&app, "2026-11-23").await, 0);
+    judge_anew(&app, "2025-07-31").await;
+    assert!(judge(&app, "2026-11-23").await > 0);
     assert_eq!(status(&app, "laptop").await.0, "ASSIGNED");
+}
+
+#[tokio::test]
+async fn a_service_whose_clock_is_behind_judges_nothing_back() {
+    let app = App::start().await;
+    products(&app).await;
+    judge(&app, "2026-11-22").await;
+    assert_eq!(judge(&app, "2025-07-31").await, 0);
+    assert_eq!(status(&app, "laptop").await.0, "ASSIGNED");
+    assert_eq!(app.store.rule_state().await.expect("a state").expect("one").1, day("2026-11-22"));
+}
+
+#[tokio::test]
+async fn what_was_decided_by_rules_that_are_in_force_no_more_is_decided_anew() {
+    let app = App::start().await;
+    let laptop = json!({"productDetails": {"customsCodes": {"taricCode": "847130"}}});
+    app.post("/products/global", json!({"laptop": laptop})).await.expect(201);
+    let batch = app.store.claim_auto_assignments(10).await.expect("a claim").expect("a batch");
+    let basis = Standing::of(&app.engine);
+    let (batch, results) = decide(app.engine.clone(), batch).await;
+    let facts = tempfile::tempdir().expect("a directory");
+    for folder in ["taxonomy", "vat"] {
+        copy(&Path::new("models").join(folder), &facts.path().join(folder));
+    }
+    let rules = facts.path().join("vat/DE.tsv");
+    let shipped = std::fs::read_to_string(&rules).expect("rules");
+    std::fs::write(&rules, format!("{}\n{UNKNOWN}", shipped.trim_end())).expect("a file");
+    let today = chrono::Utc::now().date_naive();
+    app.engine.replace_reference(Arc::new(Reference::load_as_of(facts.path(), today).expect("facts")));
+    // All that was there is judged by the new rules now; what is still on its way is not.
+    let stored = store_unless_outdated(&app.engine, &basis, batch, &results).await.expect("given back");
+    assert_eq!((stored, app.assignment("TARIC", "laptop").await["autoAssignment"].clone()), (0, json!("PENDING")));
+    app.assign().await;
+    assert_eq!(status(&app, "laptop").await.0, "REJECTED");
 }
 
 #[tokio::test]
@@ -117,10 +163,7 @@ async fn what_is_to_change_is_found_behind_many_of_its_class_that_are_not() {
     let app = App::start().await;
     let last = "case when row_number() over (order by product_key) > $1 - 2 then 'REJECTED' else 'ASSIGNED' end";
     fill(&app, 2 * SLICE_ASSIGNMENTS + 1, &[("status", last)]).await;
-    assert_eq!(
-        keep_up(&app.store, &app.engine, day("2026-11-22"), &CancellationToken::new()).await.expect("a pass"),
-        2
-    );
+    assert_eq!(judge(&app, "2026-11-22").await, 2);
 }
 
 #[tokio::test]
@@ -144,8 +187,7 @@ async fn products_whose_class_ended_are_led_on_and_what_a_person_decided_stays()
     std::fs::write(&list, lines.replace(listed, ended)).expect("a file");
     let reference = Reference::load_as_of(facts.path(), day("2026-11-22")).expect("facts");
     app.engine.replace_reference(Arc::new(reference));
-    let stop = CancellationToken::new();
-    assert_eq!(keep_up(&app.store, &app.engine, day("2026-11-22"), &stop).await.expect("a pass"), 1);
+    assert_eq!(judge(&app, "2026-11-22").await, 1);
     app.assign().await;
     assert_eq!(app.assignment("UKGT", "found").await["productClassCode"], "6109100010");
     assert_eq!(app.assignment("UKGT", "decided").await["productClassCode"], "6109100090");
@@ -230,8 +272,7 @@ async fn a_hangup_takes_new_rules_and_judges_by_them_and_faulty_ones_change_noth
     assert_eq!(status(&app, "laptop").await.0, "ASSIGNED");
     let rules = program.facts.path().join("vat/DE.tsv");
     let shipped = std::fs::read_to_string(&rules).expect("rules");
-    let unknown = "gap\t847130\t00-000\tFUEL\tLaptops, of which nothing is known\t2020-01-01\t\n";
-    std::fs::write(&rules, format!("{}\n{unknown}", shipped.trim_end())).expect("a file");
+    std::fs::write(&rules, format!("{}\n{UNKNOWN}", shipped.trim_end())).expect("a file");
     program.hang_up();
     program.says("judged assignments by the VAT rules of the day", 2).await;
     assert_eq!(status(&app, "laptop").await.0, "REJECTED");

@@ -154,14 +154,21 @@ impl Elasticsearch {
         Ok(record)
     }
 
+    /// Lets an index answer, and removes the others. Whoever lost the right to rebuild with the connection that held it may
+    /// have had its index struck off the list by the next: one that is no longer fed is to answer nothing.
     async fn swap(&self, name: &str) -> Result<(), EngineError> {
+        if !self.store.search_indexes().await?.iter().any(|index| index.name == name) {
+            return Err(EngineError::Busy);
+        }
         let mut actions: Vec<Json> = Vec::new();
         for old in self.aliased().await? {
             actions.push(json!({"remove": {"index": old, "alias": self.alias()}}));
         }
         actions.push(json!({"add": {"index": name, "alias": self.alias()}}));
         self.admin(Method::Post, "_aliases", Some(&json!({"actions": actions}))).await?;
-        self.store.set_search_index(name).await?;
+        if !self.store.set_search_index(name).await? {
+            return Err(EngineError::Busy);
+        }
         let path = format!("_cat/indices/{}-*?format=json&h=index", self.prefix);
         let indices = self.admin(Method::Get, &path, None).await?;
         for index in indices.as_array().into_iter().flatten().filter_map(|index| index["index"].as_str()) {

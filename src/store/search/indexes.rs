@@ -96,19 +96,22 @@ impl Store {
         Ok(())
     }
 
-    /// Makes an index the only one that is fed.
+    /// Makes an index the only one that is fed; false, and nothing is done, where it is no longer on the list.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn set_search_index(&self, name: &str) -> Result<(), StoreError> {
+    pub async fn set_search_index(&self, name: &str) -> Result<bool, StoreError> {
         let mut tx = self.begin().await?;
-        sqlx::query("delete from search_indexes where name <> $1").bind(name).execute(&mut *tx).await?;
-        sqlx::query("update search_indexes set building = false, built_to = null where name = $1")
+        let kept = sqlx::query("update search_indexes set building = false, built_to = null where name = $1")
             .bind(name)
             .execute(&mut *tx)
             .await?;
+        if kept.rows_affected() == 0 {
+            return Ok(false);
+        }
+        sqlx::query("delete from search_indexes where name <> $1").bind(name).execute(&mut *tx).await?;
         tx.commit().await?;
-        Ok(())
+        Ok(true)
     }
 
     /// No longer feeds an index.
