@@ -46,12 +46,15 @@ pub(super) async fn import(file: &Path, command: &ImportCommand) -> anyhow::Resu
 }
 
 fn tell(summary: &Summary, command: &ImportCommand) -> anyhow::Result<()> {
-    let Summary { created, updated, unchanged, refused, left_columns, faults } = summary;
+    let Summary { created, updated, unchanged, refused, left_columns, faults, more_faults } = summary;
     if !left_columns.is_empty() {
         eprintln!("columns that were left: {}", left_columns.join(", "));
     }
     for fault in faults {
         eprintln!("line {}: {}: {}: {}", fault.line, fault.product_id, fault.column, fault.message);
+    }
+    if *more_faults > 0 {
+        eprintln!("and {more_faults} more");
     }
     let would = if command.dry_run { " (nothing was stored)" } else { "" };
     println!(

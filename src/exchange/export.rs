@@ -39,7 +39,8 @@ pub type Exported = u64;
 
 /// Writes all products of an account: global ones first, then those of each shop, each with what became of it.
 ///
-/// What has no column: texts in other languages than these, and pictures. An import of the file leaves them alone.
+/// What has no column: texts in other languages than these, and pictures. In XLSX a text that is longer than a cell can
+/// be is left out as well. An import of the file leaves them alone.
 ///
 /// # Errors
 /// When the database or the file fails.
@@ -86,7 +87,7 @@ impl Export {
         page: usize,
     ) -> Result<Export, ExportError> {
         let shops = store.shops(account).await?.into_iter().map(|(shop, _)| shop).collect();
-        table.row(&files::header(languages))?;
+        table.header(&files::header(languages))?;
         let (languages, position) = (languages.to_vec(), Position::Start);
         Ok(Export { store, account, languages, table: Some(table), page, shops, position, count: 0 })
     }
@@ -102,8 +103,8 @@ impl Export {
             return Ok(false);
         };
         let page = self.store.products(self.account, shop, None, None, &self.position, self.page).await?;
-        let ids: Vec<String> = page.page.items.iter().map(|record| record.product_id.clone()).collect();
-        let assignments = assignments(&self.store, self.account, shop, ids).await?;
+        let keys = page.page.items.iter().map(|record| record.product_key).collect();
+        let assignments = assignments(&self.store, self.account, keys).await?;
         for record in &page.page.items {
             table.row(&row(record, shop, &self.languages, &assignments))?;
         }
@@ -119,18 +120,14 @@ impl Export {
     }
 }
 
-type Assignments = BTreeMap<(String, Taxonomy), AssignmentRecord>;
+/// By the key of the product.
+type Assignments = BTreeMap<(i64, Taxonomy), AssignmentRecord>;
 
-async fn assignments(
-    store: &Store,
-    account: i64,
-    shop: ShopId,
-    ids: Vec<String>,
-) -> Result<Assignments, SelectionError> {
+/// The assignments of these products. They are asked for by their keys: one id may be a product of every shop.
+async fn assignments(store: &Store, account: i64, keys: Vec<i64>) -> Result<Assignments, SelectionError> {
     let mut found = Assignments::new();
-    let filter = AssignmentFilter { statuses: Status::ALL.to_vec(), product_ids: Some(ids), ..Default::default() };
+    let filter = AssignmentFilter { statuses: Status::ALL.to_vec(), product_keys: Some(keys), ..Default::default() };
     for taxonomy in Taxonomy::ALL {
-        // One id may be a product of every shop; only those of this one are wanted, so pages are followed to the end.
         let request = ListRequest { account, taxonomy, filter: &filter, order: AssignmentOrder::Product, size: PAGE };
         let mut position = Position::Start;
         loop {
@@ -138,8 +135,7 @@ async fn assignments(
             let Some(last) = page.items.last() else { break };
             position = Position::After(last.key(request.order));
             let more = page.more_after;
-            let own = page.items.into_iter().filter(|record| record.shop_id == shop.stored());
-            found.extend(own.map(|record| ((record.product_id.clone(), taxonomy), record)));
+            found.extend(page.items.into_iter().map(|record| ((record.product_key, taxonomy), record)));
             if !more {
                 break;
             }
@@ -193,7 +189,7 @@ fn row(record: &ProductRecord, shop: ShopId, languages: &[String], assignments: 
         cells.push(json(texts.merchant_product_attributes.map(Value::Object)));
     }
     for taxonomy in Taxonomy::ALL {
-        let assignment = assignments.get(&(record.product_id.clone(), taxonomy));
+        let assignment = assignments.get(&(record.product_key, taxonomy));
         cells.push(assignment.map(|assignment| assignment.status.to_string()).unwrap_or_default());
         cells.push(text(assignment.and_then(|assignment| assignment.product_class.as_ref())));
         let confidence = assignment.and_then(|assignment| assignment.confidence);

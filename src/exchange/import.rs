@@ -22,8 +22,10 @@ const PART_ROWS: usize = 1_000;
 const PARTS_AT_ONCE: usize = 4;
 /// Parts that are read ahead.
 const PARTS_AHEAD: usize = 2;
-/// Bytes of cells, about, that are stored in one transaction.
-const PART_BYTES: usize = 8 << 20;
+/// Memory for parts of a file that are read, wait or are being stored, about: one row may be larger than a part.
+pub const MEMORY_BYTES: usize = 16 << 20;
+/// Bytes of cells, about, that are stored in one transaction: one part is being read while another waits for room.
+const PART_BYTES: usize = MEMORY_BYTES / (PARTS_AT_ONCE + PARTS_AHEAD + 2);
 /// Faults that a summary shows where nothing else is said; a report has all.
 const FAULTS_SHOWN: usize = 20;
 
@@ -78,6 +80,8 @@ pub struct Summary {
     pub left_columns: Vec<String>,
     /// The first faults, by line.
     pub faults: Vec<RowFault>,
+    /// How many faults there are beyond those.
+    pub more_faults: u64,
 }
 
 /// Why an import ended before its file. What it had stored by then stays; importing the file again is safe.
@@ -308,7 +312,7 @@ impl Tally {
     fn new(columns: Columns, faults_shown: usize, report: Option<Box<dyn Write + Send>>) -> io::Result<Tally> {
         let mut report = report.map(|output| Box::new(CsvTable::new(output)));
         if let Some(report) = &mut report {
-            report.row(&["line", "productId", "outcome", "column", "message"].map(str::to_owned))?;
+            report.header(&["line", "productId", "outcome", "column", "message"].map(str::to_owned))?;
             for name in &columns.left {
                 let cells = ["1", "", "left", name, "is no column of this service: its cells were left"];
                 report.row(&cells.map(str::to_owned))?;
@@ -351,6 +355,7 @@ impl Tally {
                 }
             }
             let room = self.faults_shown.saturating_sub(self.summary.faults.len());
+            self.summary.more_faults += faults.len().saturating_sub(room) as u64;
             self.summary.faults.extend(faults.into_iter().take(room));
         }
         Ok(())

@@ -6,5 +6,5 @@ mod seen;
 mod spool;
 
 pub use export::{Export, ExportError, Exported, export};
-pub use import::{ImportError, ImportSettings, Progress, Summary, import, import_as_far_as_possible};
+pub use import::{ImportError, ImportSettings, MEMORY_BYTES, Progress, Summary, import, import_as_far_as_possible};
 pub use spool::Spool;

@@ -24,7 +24,7 @@ static PLAIN: [(&str, Column); 17] = [
     ("amount", Column::Amount),
     ("btiId", Column::Text(&["productDetails", "customs", "btiId"])),
     ("measureConditionTaric", Column::List(&["productDetails", "customs", "measureCondition", "taric"])),
-    ("platformCode", Column::Text(&["productDetails", "customsCodes", "platformCode", "code"])),
+    ("platformCode", Column::Code("platformCode.code")),
     ("platformCodeTaxonomy", Column::Text(&["productDetails", "customsCodes", "platformCode", "taxonomy"])),
     ("merchantProductAttributes", Column::Json(&["productDetails", "merchantProductAttributes"])),
     ("reviewWeight", Column::Weight),
@@ -35,7 +35,7 @@ static PLAIN: [(&str, Column); 17] = [
 ///
 /// Shopify's product export and its inventory columns, and the attributes of a Google Merchant feed, whose prefix `g:`
 /// is left out.
-const FOREIGN: [(&str, &str); 31] = [
+const FOREIGN: [(&str, &str); 32] = [
     ("variant sku", "productId"),
     ("sku", "productId"),
     ("id", "productId"),
@@ -65,6 +65,7 @@ const FOREIGN: [(&str, &str); 31] = [
     ("hs code", "customsTariffCode"),
     ("zolltarifnummer", "customsTariffCode"),
     ("country of origin", "countryOfOrigin"),
+    ("coo", "countryOfOrigin"),
     ("ursprungsland", "countryOfOrigin"),
     ("shipping_weight", "measure"),
 ];
@@ -284,6 +285,10 @@ mod tests {
             (&found.meanings[1], &found.meanings[6], &found.meanings[7]),
             (&name, &Column::ProductId, &Column::Grams)
         );
+        let inventory = columns("Handle;Title;SKU;HS Code;COO;Location", &[]).expect("columns");
+        let origin = Column::Text(&["productDetails", "customs", "countryOfOrigin"]);
+        assert_eq!(inventory.left, ["Handle", "Location"]);
+        assert_eq!((&inventory.meanings[3], &inventory.meanings[4]), (&Column::Code("customsTariffCode"), &origin));
         let found = columns("g:id;g:title;g:gtin;g:price;g:shipping_weight", &[]).expect("columns");
         assert_eq!(found.left, ["g:price"]);
         let found = columns("id;title;gtin;brand;price", &[]).expect("columns");

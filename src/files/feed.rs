@@ -1,11 +1,13 @@
 //! Feeds in XML: the items of RSS and the entries of Atom, as Google Merchant takes them.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{BufReader, Read};
 
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
-use crate::files::limited::{Limited, Stretch};
+use crate::files::limited::{Limited, Open, Stretch};
 use crate::files::{FileError, Line, Lines, MAX_CELL_BYTES, MAX_COLUMNS, MAX_LINE_BYTES, MAX_STRETCH_BYTES, Source};
 
 /// What an item may be called.
@@ -15,18 +17,25 @@ const ITEMS: [&str; 2] = ["item", "entry"];
 pub(super) struct FeedLines<S: Read> {
     items: Items<S>,
     header: Vec<String>,
+    /// Names of the header by their places.
+    places: HashMap<String, usize>,
 }
 
 impl<S: Source> FeedLines<S> {
     pub(super) fn open(mut source: S) -> Result<FeedLines<S>, FileError> {
         // A feed has no header: its names are those that any item has.
-        let mut header: Vec<String> = Vec::new();
+        let (mut header, mut places, mut bytes) = (Vec::new(), HashMap::new(), 0);
         let mut items = Items::new(&mut source);
         while let Some((number, fields)) = items.next_item()? {
             for (name, _) in fields {
-                if !header.contains(&name) {
-                    header.push(name);
+                if let Entry::Vacant(place) = places.entry(name) {
+                    bytes += place.key().len();
+                    header.push(place.key().clone());
+                    place.insert(header.len() - 1);
                 }
+            }
+            if bytes > MAX_LINE_BYTES {
+                return Err(FileError::at(number, format!("names of fields have more than {MAX_LINE_BYTES} bytes")));
             }
             if header.len() > MAX_COLUMNS {
                 return Err(FileError::at(number, format!("the feed has more than {MAX_COLUMNS} kinds of fields")));
@@ -36,7 +45,7 @@ impl<S: Source> FeedLines<S> {
             return Err(FileError::at(1, "the file is XML without any <item> or <entry>"));
         }
         source.rewind()?;
-        Ok(FeedLines { items: Items::new(source), header })
+        Ok(FeedLines { items: Items::new(source), header, places })
     }
 }
 
@@ -49,13 +58,12 @@ impl<S: Source> Lines for FeedLines<S> {
         let Some((number, fields)) = self.items.next_item()? else { return Ok(None) };
         let mut cells = vec![String::new(); self.header.len()];
         for (name, text) in fields {
-            let at = self.header.iter().position(|known| *known == name);
             // Of a field that is repeated the first counts.
-            if let Some(cell) = at.map(|at| &mut cells[at]).filter(|cell| cell.is_empty()) {
+            if let Some(cell) = self.places.get(&name).map(|at| &mut cells[*at]).filter(|cell| cell.is_empty()) {
                 *cell = text;
             }
         }
-        Ok(Some(Line { number, cells }))
+        Ok(Some(Line { number, cells, ..Line::default() }))
     }
 }
 
@@ -66,6 +74,7 @@ struct Items<S: Read> {
     reader: Reader<BufReader<Limited<S>>>,
     /// What is read for one event.
     stretch: Stretch,
+    open: Open,
     buffer: Vec<u8>,
     number: u64,
 }
@@ -74,7 +83,8 @@ impl<S: Read> Items<S> {
     fn new(source: S) -> Items<S> {
         let source = Limited::new(source, MAX_STRETCH_BYTES);
         let stretch = source.stretch();
-        Items { reader: Reader::from_reader(BufReader::new(source)), stretch, buffer: Vec::new(), number: 0 }
+        let reader = Reader::from_reader(BufReader::new(source));
+        Items { reader, stretch, open: Open::default(), buffer: Vec::new(), number: 0 }
     }
 
     fn next_item(&mut self) -> Result<Option<Item>, FileError> {
@@ -89,7 +99,9 @@ impl<S: Read> Items<S> {
             let broken = |error: &dyn std::fmt::Display| {
                 FileError::at(item, format!("item {item} is not readable XML: {error}"))
             };
-            match self.reader.read_event_into(&mut self.buffer).map_err(|error| broken(&error))? {
+            let event = self.reader.read_event_into(&mut self.buffer).map_err(|error| broken(&error))?;
+            self.open.follow(&event).map_err(|error| broken(&error))?;
+            match event {
                 Event::Start(start) => match depth {
                     None if ITEMS.contains(&start.local_name().into_inner()) => depth = Some(0),
                     None => {}
@@ -162,6 +174,38 @@ mod tests {
         let second = lines.next_line().expect("readable").expect("an item");
         assert_eq!((second.number, second.cells.join(";")), (2, "2;;;<A>".to_owned()));
         assert_eq!(lines.next_line().expect("readable"), None);
+    }
+
+    #[test]
+    fn of_a_field_that_is_repeated_the_first_counts() {
+        let fields: String = (0..500).map(|at| format!("<f{at}>{at}</f{at}><f{at}>again</f{at}>")).collect();
+        let feed = format!("<rss><item><f7></f7></item><item>{fields}</item></rss>");
+        let mut lines = open(Cursor::new(feed.into_bytes())).expect("a feed");
+        assert_eq!((lines.header().len(), lines.header()[0].as_str()), (500, "f7"));
+        lines.next_line().expect("readable").expect("an item");
+        let second = lines.next_line().expect("readable").expect("an item").cells;
+        assert_eq!((second[0].as_str(), second[1].as_str(), second[499].as_str()), ("7", "0", "499"));
+    }
+
+    #[test]
+    fn tags_that_stay_open_are_refused_before_they_fill_the_memory() {
+        for feed in ["<a>".repeat(100), format!("<rss><item><id>{}", "<a>".repeat(100))] {
+            let told = open(Cursor::new(feed.into_bytes())).map(|_| ()).expect_err("refused").to_string();
+            assert!(told.contains("open within each other"), "{told}");
+        }
+        let deep = format!("<rss><item><id>1{}{}</id></item></rss>", "<a>".repeat(60), "</a>".repeat(60));
+        assert!(open(Cursor::new(deep.into_bytes())).is_ok());
+    }
+
+    #[test]
+    fn names_of_fields_are_bounded_together() {
+        let item = |at: usize| {
+            let name = format!("f{at}{}", "x".repeat(3 << 20));
+            format!("<item><{name}></{name}></item>")
+        };
+        let feed: String = (0..7).map(item).collect();
+        let told = open(Cursor::new(format!("<rss>{feed}</rss>").into_bytes())).map(|_| ()).expect_err("refused");
+        assert!(told.to_string().contains("names of fields"), "{told}");
     }
 
     #[test]

@@ -1,9 +1,36 @@
-//! A source that fails when too much of it is read at a stretch: readers of XML keep whatever lies between two tags, and
-//! an archive of a few bytes may hold any number of them.
+//! A source that fails when too much of it is read at a stretch, and a count of open tags: readers of XML keep whatever
+//! lies between two tags, and the name of each that is open, and an archive of a few bytes may hold any number of them.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use quick_xml::events::Event;
+
+/// Most tags that are open within each other: a cell of a sheet lies below about ten.
+const MAX_OPEN_TAGS: usize = 64;
+
+/// How many tags are open.
+#[derive(Debug, Default)]
+pub(super) struct Open(usize);
+
+impl Open {
+    /// Goes on behind an event.
+    ///
+    /// # Errors
+    /// When too many are open.
+    pub(super) fn follow(&mut self, event: &Event<'_>) -> io::Result<()> {
+        match event {
+            Event::Start(_) if self.0 == MAX_OPEN_TAGS => {
+                return Err(io::Error::other(format!("more than {MAX_OPEN_TAGS} tags are open within each other")));
+            }
+            Event::Start(_) => self.0 += 1,
+            Event::End(_) => self.0 = self.0.saturating_sub(1),
+            _ => {}
+        }
+        Ok(())
+    }
+}
 
 /// Bytes since whoever reads last said that it can go on.
 #[derive(Clone, Debug, Default)]

@@ -4,6 +4,7 @@
 //! A file is told by its content, never by its name: `PK` begins an XLSX file, `<` a feed in XML, anything else is text
 //! with separators. Rows stream; a file is never held in memory (of an XLSX file, its table of shared texts is).
 
+mod bounds;
 mod cells;
 mod columns;
 mod feed;
@@ -12,12 +13,14 @@ mod rows;
 mod sheet;
 mod text;
 mod write;
+mod zeros;
 
-pub use cells::{join, safe, split, unsafe_again};
+pub use cells::{id_again, join, safe, split, unsafe_again};
 pub use columns::{Column, Columns, Given, MappingError, header};
 pub use rows::{Row, RowFault, Rows, patch};
 pub use write::{CsvTable, MAX_SHEET_ROWS, Table, XlsxTable};
 
+use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 
 /// Most bytes of one cell, well above any text that a product may have.
@@ -62,6 +65,8 @@ pub struct Line {
     pub number: u64,
     /// Its cells in the order of the header.
     pub cells: Vec<String>,
+    /// What is wrong with cells that cannot be read as what they were meant to be, by their places.
+    pub faults: BTreeMap<usize, String>,
 }
 
 /// The lines of a file, one after the other.

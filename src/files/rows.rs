@@ -5,7 +5,7 @@ use serde_json::{Map, Number, Value, json};
 use crate::domain::ShopId;
 use crate::domain::identity::MAX_PRODUCT_ID_CHARACTERS;
 use crate::domain::nul::holds_nul;
-use crate::files::{Column, Columns, FileError, Line, Lines, split, unsafe_again};
+use crate::files::{Column, Columns, FileError, Line, Lines, MAX_COLUMNS, id_again, split, unsafe_again, zeros};
 
 /// Most characters of a message of a fault: a message may quote its cell, and a summary holds very many.
 const MAX_MESSAGE_CHARACTERS: usize = 1_000;
@@ -75,13 +75,17 @@ impl Rows {
         &self.columns
     }
 
-    /// The next row, or what is wrong with it; none at the end.
+    /// The next row, or what is wrong with it; none at the end. Lines that say nothing are passed over.
     ///
     /// # Errors
     /// When the file cannot be read any further.
     pub fn next_row(&mut self) -> Result<Option<Result<Row, Vec<RowFault>>>, FileError> {
-        let Some(line) = self.lines.next_line()? else { return Ok(None) };
-        Ok(Some(patch(&self.columns, &line)))
+        while let Some(line) = self.lines.next_line()? {
+            if !says_nothing(&self.columns, &line) {
+                return Ok(Some(patch(&self.columns, &line)));
+            }
+        }
+        Ok(None)
     }
 
     /// The name of the column that speaks of a place of the document, such as `productDetails.customs.countryOfOrigin`.
@@ -109,6 +113,17 @@ fn path(column: &Column) -> Option<String> {
     })
 }
 
+/// Whether there is nothing in any cell that means something here, as in the lines of further pictures in an export of a
+/// shop.
+fn says_nothing(columns: &Columns, line: &Line) -> bool {
+    let mut known = columns.meanings.iter().zip(&line.cells).filter(|(meaning, _)| !is_left(meaning));
+    line.cells.len() == columns.names.len() && known.all(|(_, cell)| cell.is_empty())
+}
+
+fn is_left(meaning: &Column) -> bool {
+    matches!(meaning, Column::Shown | Column::Unknown)
+}
+
 /// What a line says of its product. Empty cells say nothing.
 ///
 /// # Errors
@@ -117,24 +132,28 @@ pub fn patch(columns: &Columns, line: &Line) -> Result<Row, Vec<RowFault>> {
     let mut faults = Vec::new();
     let id_at = columns.meanings.iter().position(|meaning| *meaning == Column::ProductId);
     let product_id =
-        id_at.and_then(|at| line.cells.get(at)).map(|cell| unsafe_again(cell).to_owned()).unwrap_or_default();
+        id_at.and_then(|at| line.cells.get(at)).map(|cell| id_again(cell).into_owned()).unwrap_or_default();
     let mut fault = |column: &str, message: String| {
         faults.push(RowFault::new(line.number, &product_id, column, &message));
     };
     if line.cells.len() != columns.names.len() {
         let (found, named) = (line.cells.len(), columns.names.len());
-        fault("", format!("the line has {found} cells, the header names {named}"));
+        let more = if found > MAX_COLUMNS { "more than " } else { "" };
+        fault("", format!("the line has {more}{} cells, the header names {named}", found.min(MAX_COLUMNS)));
     }
     let bytes = line.cells.iter().map(String::len).sum();
     let mut row =
         Row { line: line.number, shop: ShopId::GLOBAL, product_id: product_id.clone(), patch: json!({}), bytes };
-    for ((meaning, name), cell) in columns.meanings.iter().zip(&columns.names).zip(&line.cells) {
-        if cell.is_empty() {
+    for (at, ((meaning, name), cell)) in columns.meanings.iter().zip(&columns.names).zip(&line.cells).enumerate() {
+        if cell.is_empty() || is_left(meaning) {
             continue;
         }
-        let cell = unsafe_again(cell);
+        let cell = match meaning {
+            Column::ProductId | Column::Uid(_) | Column::Code(_) => id_again(cell),
+            _ => unsafe_again(cell),
+        };
         let done = match meaning {
-            Column::Shown | Column::Unknown => Ok(()),
+            _ if line.faults.contains_key(&at) => Err(line.faults[&at].clone()),
             _ if cell.contains('\0') => Err(NUL.to_owned()),
             Column::ProductId => Ok(()),
             Column::ShopId => match cell.trim().parse().ok().and_then(ShopId::local) {
@@ -144,7 +163,7 @@ pub fn patch(columns: &Columns, line: &Line) -> Result<Row, Vec<RowFault>> {
                 }
                 None => Err("is a whole number of at least 1".to_owned()),
             },
-            _ => value(meaning, cell).and_then(|(path, value)| {
+            _ => value(meaning, &cell).and_then(|(path, value)| {
                 if holds_nul(&value) {
                     return Err(NUL.to_owned());
                 }
@@ -177,8 +196,9 @@ fn value(meaning: &Column, cell: &str) -> Result<(String, Value), String> {
                 serde_json::from_str(cell).map_err(|error| format!("is an object in JSON: {error}"))?;
             Value::Object(read)
         }
-        // Spreadsheets keep the zeros of a number by an apostrophe before it.
-        Column::Uid(_) => json!(cell.trim().trim_start_matches('\'')),
+        Column::Uid("gtin") => json!(zeros::trade_number(cell.trim())),
+        Column::Uid(_) => json!(cell.trim()),
+        Column::Code(_) => json!(zeros::code(cell)),
         Column::Amount | Column::Weight => Value::Number(number(cell)?),
         Column::Grams => match number(cell)? {
             // What has no weight is written as 0 by whoever has to write something.
@@ -226,99 +246,4 @@ fn set(document: &mut Value, place: &str, value: Value) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::files::Given;
-
-    fn read(header: &str, cells: &str) -> Result<Row, Vec<RowFault>> {
-        let names: Vec<String> = header.split(';').map(str::to_owned).collect();
-        let given = Given { language: "de".to_owned(), ..Given::default() };
-        let columns = Columns::of(&names, &given).expect("columns");
-        patch(&columns, &Line { number: 2, cells: cells.split(';').map(str::to_owned).collect() })
-    }
-
-    #[test]
-    fn a_line_says_what_its_cells_say_and_no_more() {
-        for (header, cells, expected) in [
-            ("productId;de:productName;gtin", "a;;", json!({})),
-            ("productId;shopIds", "a;1|2", json!({"shopIds": [1, 2]})),
-            (
-                "productId;unit;amount",
-                "a;kg;1,5",
-                json!({"productDetails": {"customs": {"physicalMeasure": {"unit": "kg", "amount": 1.5}}}}),
-            ),
-            (
-                "productId;Variant Grams",
-                "a;250",
-                json!({"productDetails": {"customs": {"physicalMeasure": {"unit": "g", "amount": 250}}}}),
-            ),
-            (
-                "productId;shipping_weight",
-                "a;2 kg",
-                json!({"productDetails": {"customs": {"physicalMeasure": {"unit": "kg", "amount": 2}}}}),
-            ),
-            (
-                "id;title;tags",
-                "a;'=1;x, y",
-                json!({"productDetails": {"languageAttributes": {"de": {"productName": "=1", "productTags": ["x", "y"]}}}}),
-            ),
-            (
-                "productId;gtin;productUids",
-                "a;'0123;{\"mpn\":\"7\"}",
-                json!({"productDetails": {"productUids": {"gtin": "0123", "mpn": "7"}}}),
-            ),
-            ("productId;price;TARIC:status", "a;7;ASSIGNED", json!({})),
-        ] {
-            assert_eq!(read(header, cells).expect("a row").patch, expected, "{header}");
-        }
-        assert_eq!(read("productId;shopId", "a;7").expect("a row").shop.number(), Some(7));
-    }
-
-    #[test]
-    fn every_mistake_of_a_line_is_named_with_its_column() {
-        let header = "productId;shopId;shopIds;amount;Variant Grams;merchantProductAttributes";
-        let faults = read(header, ";x;1|b;much;heavy;[1]").expect_err("faults");
-        let columns: Vec<&str> = faults.iter().map(|fault| fault.column.as_str()).collect();
-        assert_eq!(columns, ["shopId", "shopIds", "amount", "Variant Grams", "merchantProductAttributes", "productId"]);
-        assert!(read("productId;gtin", "a").expect_err("a fault")[0].message.contains("1 cells"));
-    }
-
-    #[test]
-    fn what_the_database_cannot_store_is_a_fault_of_its_cell() {
-        let header = "productId;de:productName;de:productTags;productUids";
-        let faults = read(header, "a\0;b\0;c|d\0;{\"mpn\":\"\\u0000\"}").expect_err("faults");
-        let columns: Vec<&str> = faults.iter().map(|fault| fault.column.as_str()).collect();
-        assert_eq!(columns, header.split(';').collect::<Vec<_>>());
-        assert!(read("productId;other", "a;\0").is_ok(), "nothing is stored of a column that nobody knows");
-    }
-
-    #[test]
-    fn tags_are_read_as_they_were_written() {
-        for tags in [&["Größe 1,5"][..], &["a, b"], &["a,b", "c"], &["a", "b"]] {
-            assert_eq!(super::tags(&crate::files::join(tags.iter().copied())), tags);
-        }
-    }
-
-    #[test]
-    fn a_fault_is_short_however_long_its_line_is() {
-        let long = "x".repeat(1 << 20);
-        let cells = format!("{long};\"{long}\"");
-        let faults = read("productId;merchantProductAttributes", &cells).expect_err("a fault");
-        assert_eq!(faults[0].product_id.len(), MAX_PRODUCT_ID_CHARACTERS);
-        assert_eq!(faults[0].message.len(), MAX_MESSAGE_CHARACTERS);
-    }
-
-    #[test]
-    fn a_place_of_the_document_is_found_among_the_columns() {
-        let names: Vec<String> = ["SKU", "Ursprungsland", "tags"].map(str::to_owned).into();
-        let columns = Columns::of(&names, &Given { language: "de".into(), ..Given::default() }).expect("columns");
-        for (place, column) in [
-            ("productDetails.customs.countryOfOrigin", "Ursprungsland"),
-            ("productDetails.languageAttributes.de.productTags[3]", "tags"),
-            ("productId", "SKU"),
-            ("productDetails.elsewhere", "productDetails.elsewhere"),
-        ] {
-            assert_eq!(Rows::column_of(&columns, place), column);
-        }
-    }
-}
+mod tests;

@@ -1,24 +1,13 @@
 //! XLSX: the first sheet, row by row.
 
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use calamine::{Data, DataRef, Reader, Xlsx};
-use quick_xml::events::Event;
-use zip::ZipArchive;
+use calamine::{Data, DataRef, ExcelDateTime, Reader, Xlsx};
 
-use crate::files::limited::Limited;
-use crate::files::{FileError, Line, Lines, MAX_CELL_BYTES, MAX_COLUMNS, MAX_LINE_BYTES, MAX_STRETCH_BYTES, Source};
-
-/// Most bytes of what is held in memory while a sheet is read, unpacked: the shared texts above all.
-const MAX_SHARED_BYTES: u64 = 64 << 20;
-/// Where the sheets of a file lie, which are read row by row.
-const SHEETS: &str = "xl/worksheets/";
-/// How the name of the table of shared texts ends, in lower case.
-const SHARED_TEXTS: &str = "sharedstrings.xml";
-/// Most digits of the number of shared texts that a table announces: ten millions have no room in what it may hold.
-const MAX_COUNT_DIGITS: usize = 7;
+use crate::files::bounds::require_bounds;
+use crate::files::{FileError, Line, Lines, MAX_CELL_BYTES, MAX_COLUMNS, MAX_LINE_BYTES, Source};
 
 /// Bytes of rows that are handed over together, so that small rows cost no switch of threads each. Only the last of
 /// them may pass it.
@@ -105,7 +94,8 @@ impl Ahead {
     /// Whether somebody still takes rows.
     fn push(&mut self, row: Line) -> bool {
         let cells = row.cells.iter().map(|cell| size_of::<String>() + cell.len());
-        self.bytes += size_of::<Line>() + cells.sum::<usize>();
+        let faults = row.faults.values().map(|fault| size_of::<(usize, String)>() + fault.len());
+        self.bytes += size_of::<Line>() + cells.sum::<usize>() + faults.sum::<usize>();
         self.rows.push(row);
         self.bytes < HANDED_BYTES || self.hand_over()
     }
@@ -126,12 +116,13 @@ fn read(source: impl Source, ahead: &mut Ahead) -> Result<(), FileError> {
     let mut book = Xlsx::new(BufReader::new(source)).map_err(|error| broken(1, error))?;
     let sheet = book.sheet_names().first().cloned().ok_or_else(|| FileError::at(1, "the file has no sheet"))?;
     let mut cells = book.worksheet_cells_reader(&sheet).map_err(|error| broken(1, error))?;
-    let (mut line, mut bytes) = (Line { number: 1, cells: Vec::new() }, 0);
+    let (mut line, mut bytes) = (Line { number: 1, ..Line::default() }, 0);
     loop {
         let cell = cells.next_cell().map_err(|error| broken(line.number, error))?;
         let next = cell.as_ref().map(|cell| u64::from(cell.get_position().0) + 1);
         if next != Some(line.number) {
-            let done = std::mem::replace(&mut line, Line { number: next.unwrap_or_default(), cells: Vec::new() });
+            let new = Line { number: next.unwrap_or_default(), ..Line::default() };
+            let done = std::mem::replace(&mut line, new);
             bytes = 0;
             if done.cells.iter().any(|cell| !cell.is_empty()) && !ahead.push(done) {
                 return Ok(());
@@ -141,6 +132,9 @@ fn read(source: impl Source, ahead: &mut Ahead) -> Result<(), FileError> {
         let at = cell.get_position().1 as usize;
         if at >= MAX_COLUMNS {
             return Err(FileError::at(line.number, format!("the sheet has more than {MAX_COLUMNS} columns")));
+        }
+        if let DataRef::Error(error) = cell.get_value() {
+            line.faults.insert(at, format!("holds the error {error} instead of a value"));
         }
         let text = text(cell.get_value());
         if text.len() > MAX_CELL_BYTES {
@@ -157,86 +151,30 @@ fn read(source: impl Source, ahead: &mut Ahead) -> Result<(), FileError> {
     }
 }
 
-/// Refuses a file of which more would have to be held in memory than it may: a few bytes can be packed for very many.
-fn require_bounds(source: &mut impl Source) -> Result<(), FileError> {
-    let unreadable = |error: &dyn std::fmt::Display| FileError::at(1, format!("not a readable XLSX file: {error}"));
-    let mut archive = ZipArchive::new(BufReader::new(&mut *source)).map_err(|error| unreadable(&error))?;
-    let mut shared = 0;
-    for at in 0..archive.len() {
-        let part = archive.by_index(at).map_err(|error| unreadable(&error))?;
-        let name = part.name().map_err(|error| unreadable(&error))?.to_lowercase();
-        if name.trim_start_matches('/').starts_with(SHEETS) && name.ends_with(".xml") {
-            require_short_cells(part).map_err(|error| unreadable(&error))?;
-        } else if name.ends_with(".xml") || name.ends_with(".rels") {
-            let mut rest = part.take(MAX_SHARED_BYTES + 1 - shared);
-            if name.ends_with(SHARED_TEXTS) {
-                require_small_count(&mut rest).map_err(|error| unreadable(&error))?;
-            }
-            std::io::copy(&mut rest, &mut std::io::sink()).map_err(|error| unreadable(&error))?;
-            shared = MAX_SHARED_BYTES + 1 - rest.limit();
-            if shared > MAX_SHARED_BYTES {
-                let most = MAX_SHARED_BYTES >> 20;
-                return Err(FileError::at(1, format!("the file has more than {most} MiB of shared texts; send CSV")));
-            }
-        }
-    }
-    drop(archive);
-    Ok(source.rewind()?)
-}
-
-/// The reader of sheets makes room for as many texts as the table announces, before it has seen any.
-fn require_small_count(texts: impl Read) -> Result<(), quick_xml::Error> {
-    let mut reader = quick_xml::Reader::from_reader(BufReader::new(texts));
-    let mut buffer = Vec::new();
-    loop {
-        buffer.clear();
-        match reader.read_event_into(&mut buffer)? {
-            Event::Start(start) | Event::Empty(start) if start.local_name().into_inner() == "sst" => {
-                for attribute in start.attributes() {
-                    let attribute = attribute?;
-                    if attribute.key.into_inner() == "uniqueCount" && attribute.value.len() > MAX_COUNT_DIGITS {
-                        let told = format!("a number of shared texts has more than {MAX_COUNT_DIGITS} digits");
-                        return Err(std::io::Error::other(told).into());
-                    }
-                }
-                return Ok(());
-            }
-            Event::Eof => return Ok(()),
-            _ => {}
-        }
-    }
-}
-
-fn require_short_cells(sheet: impl Read) -> Result<(), quick_xml::Error> {
-    let sheet = Limited::new(sheet, MAX_STRETCH_BYTES);
-    let stretch = sheet.stretch();
-    let mut reader = quick_xml::Reader::from_reader(BufReader::new(sheet));
-    let (mut buffer, mut in_cell) = (Vec::new(), false);
-    loop {
-        buffer.clear();
-        if !in_cell {
-            stretch.begin();
-        }
-        match reader.read_event_into(&mut buffer)? {
-            Event::Start(start) if start.local_name().into_inner() == "c" => in_cell = true,
-            Event::End(end) if end.local_name().into_inner() == "c" => in_cell = false,
-            Event::Eof => return Ok(()),
-            _ => {}
-        }
-    }
-}
-
-/// A cell as it would be written: whole numbers without a point, however the sheet holds them.
+/// A cell as it would be written: whole numbers without a point, however the sheet holds them, and days and times by
+/// ISO 8601. How long something takes is a number of days, as the sheet holds it.
 fn text(value: &DataRef<'_>) -> String {
     match value {
         DataRef::Float(number) if number.fract() == 0.0 && number.abs() < 1e15 => format!("{number:.0}"),
+        DataRef::DateTime(moment) if moment.is_datetime() && moment.as_f64() >= 0.0 => written(*moment),
         other => Data::from(other.clone()).to_string(),
     }
 }
 
+/// A day, a time of the day, or both, whichever it has.
+fn written(moment: ExcelDateTime) -> String {
+    let (year, month, day, hour, minute, second, _) = moment.to_ymd_hms_milli();
+    let time = format!("{hour:02}:{minute:02}:{second:02}");
+    if moment.as_f64() < 1.0 {
+        return time;
+    }
+    let date = format!("{year:04}-{month:02}-{day:02}");
+    if (hour, minute, second) == (0, 0, 0) { date } else { format!("{date}T{time}") }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::io::{self, Cursor, Seek, SeekFrom, Write};
+    use std::io::{self, Cursor, Read, Seek, SeekFrom, Write};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -265,30 +203,37 @@ mod tests {
         assert_eq!(lines.header(), rows[0]);
         for (at, row) in rows.iter().enumerate().skip(1) {
             let line = lines.next_line().expect("readable").expect("a line");
-            let cells: Vec<&str> = line.cells.iter().map(|cell| unsafe_again(cell)).collect();
-            assert_eq!((line.number, cells.as_slice()), (at as u64 + 1, row.as_slice()));
+            let cells: Vec<String> = line.cells.iter().map(|cell| unsafe_again(cell).into_owned()).collect();
+            assert_eq!((line.number, cells), (at as u64 + 1, row.map(str::to_owned).to_vec()));
         }
         assert_eq!(lines.next_line().expect("readable"), None);
     }
 
-    #[test]
-    fn a_file_that_unpacks_to_more_than_it_may_is_refused() {
-        let cell = |text: &str| format!("<worksheet><sheetData><row r=\"1\"><c r=\"A1\" t=\"inlineStr\"><is>{text}");
-        let texts = "<t>xxxxxxxx</t>".repeat(400_000);
-        for (name, content, told) in [
-            ("xl/sharedStrings.xml", "x".repeat(65 << 20), "shared texts"),
-            ("xl/sharedStrings.xml", "<sst uniqueCount=\"1000000000000\">".to_owned(), "digits"),
-            ("xl/worksheets/sheet1.xml", cell(&"x".repeat(5 << 20)), "belong together"),
-            ("xl/worksheets/sheet1.xml", cell(&texts), "belong together"),
-        ] {
-            let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
-            zip.start_file(name, SimpleFileOptions::default()).expect("a part");
+    /// A file of these parts beside those that all have.
+    fn packed(own: &[(&str, &str)]) -> Cursor<Vec<u8>> {
+        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, content) in PARTS.iter().chain(own) {
+            zip.start_file(*name, SimpleFileOptions::default()).expect("a part");
             zip.write_all(content.as_bytes()).expect("written");
-            let packed = zip.finish().expect("a file").into_inner();
-            assert!(packed.len() < 1 << 20, "{}", packed.len());
-            let refused = open(Cursor::new(packed)).map(|_| ()).expect_err("refused").to_string();
-            assert!(refused.contains(told), "{refused}");
         }
+        zip.finish().expect("a file")
+    }
+
+    #[test]
+    fn errors_are_faults_of_their_cells_and_dates_are_written_as_dates() {
+        let names = ["productId", "error", "day", "moment", "time", "long", "number"];
+        let header = names.map(|name| format!("<c t=\"inlineStr\"><is><t>{name}</t></is></c>")).concat();
+        let cells = "<c><v>7</v></c><c t=\"e\"><v>#N/A</v></c><c s=\"1\"><v>45943</v></c><c s=\"1\"><v>45943.5</v></c>\
+                     <c s=\"1\"><v>0.75</v></c><c s=\"2\"><v>1.5</v></c><c><v>45943</v></c>";
+        let sheet = format!("<worksheet><sheetData><row>{header}</row><row>{cells}</row></sheetData></worksheet>");
+        let formats = [0, 22, 46].map(|format| format!("<xf numFmtId=\"{format}\"/>")).concat();
+        let styles = format!("<styleSheet><cellXfs>{formats}</cellXfs></styleSheet>");
+        let file = packed(&[("xl/styles.xml", &styles), ("xl/worksheets/sheet1.xml", &sheet)]);
+        let mut lines = SheetLines::open(file).expect("a sheet");
+        let line = lines.next_line().expect("readable").expect("a row");
+        assert_eq!(line.cells, ["7", "#N/A", "2025-10-13", "2025-10-13T12:00:00", "18:00:00", "1.5", "45943"]);
+        let faults: Vec<(usize, &str)> = line.faults.iter().map(|(at, told)| (*at, told.as_str())).collect();
+        assert_eq!(faults, [(1, "holds the error #N/A instead of a value")]);
     }
 
     /// A file of rows that name one shared text, each as often as it is said.
@@ -297,13 +242,7 @@ mod tests {
         let rows: String = rows.iter().map(cells).collect();
         let sheet = format!("<worksheet><sheetData>{rows}</sheetData></worksheet>");
         let texts = format!("<sst><si><t>{text}</t></si></sst>");
-        let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
-        let own = [("xl/sharedStrings.xml", texts.as_str()), ("xl/worksheets/sheet1.xml", sheet.as_str())];
-        for (name, content) in PARTS.into_iter().chain(own) {
-            zip.start_file(name, SimpleFileOptions::default()).expect("a part");
-            zip.write_all(content.as_bytes()).expect("written");
-        }
-        zip.finish().expect("a file")
+        packed(&[("xl/sharedStrings.xml", &texts), ("xl/worksheets/sheet1.xml", &sheet)])
     }
 
     #[test]

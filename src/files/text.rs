@@ -1,5 +1,6 @@
 //! Text with separators: CSV with comma, semicolon or tab, in UTF-8, UTF-16 or Windows-1252.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,6 +15,8 @@ const BUFFER_BYTES: usize = 256 << 10;
 const SEPARATORS: [u8; 3] = [b',', b';', b'\t'];
 /// Most bytes of a header.
 const MAX_HEADER_BYTES: u64 = 1 << 20;
+/// What is wrong with a cell where a file in UTF-8 has bytes that are none.
+const STRAY: &str = "holds bytes that are no UTF-8, which most of the file is";
 
 /// The lines of a text.
 pub(super) struct TextLines<S: Read> {
@@ -22,6 +25,8 @@ pub(super) struct TextLines<S: Read> {
     header: Vec<String>,
     /// Lines before the header.
     skipped: u64,
+    /// Whether some bytes are no characters of its encoding; U+FFFD stands for them.
+    has_stray: bool,
     /// Whether lines end with CR and LF: the reader then ends a record before its LF.
     ends_with_crlf: bool,
     /// Bytes that were read since the last line.
@@ -30,13 +35,14 @@ pub(super) struct TextLines<S: Read> {
 
 impl<S: Source> TextLines<S> {
     pub(super) fn open(mut source: S) -> Result<TextLines<S>, FileError> {
-        let encoding = encoding(&mut source)?;
+        let (encoding, has_stray) = encoding(&mut source)?;
         source.rewind()?;
         let mut first = String::new();
         BufReader::new(Decoding::new(&mut source, encoding)).take(MAX_HEADER_BYTES).read_line(&mut first)?;
         source.rewind()?;
         // Excel's own way of naming the separator, on a line before the header.
-        let named = first.trim_end().strip_prefix("sep=").filter(|name| name.len() == 1).map(|name| name.as_bytes()[0]);
+        let named = first.trim_end_matches(['\r', '\n']).strip_prefix("sep=");
+        let named = named.filter(|name| name.len() == 1).map(|name| name.as_bytes()[0]);
         let mut decoding = Decoding::new(source, encoding);
         let ends_with_crlf = first.ends_with("\r\n");
         decoding.wants_newline = !ends_with_crlf;
@@ -58,7 +64,10 @@ impl<S: Source> TextLines<S> {
         if header.len() > MAX_COLUMNS {
             return Err(FileError::at(1, format!("the file has more than {MAX_COLUMNS} columns")));
         }
-        Ok(TextLines { reader, record: csv::StringRecord::new(), header, skipped, ends_with_crlf, since })
+        if let Some(name) = header.iter().find(|name| has_stray && holds_stray(name)) {
+            return Err(FileError::at(1, format!("the name of the column \"{name}\" {STRAY}")));
+        }
+        Ok(TextLines { reader, record: csv::StringRecord::new(), header, skipped, has_stray, ends_with_crlf, since })
     }
 }
 
@@ -86,9 +95,20 @@ impl<S: Source> Lines for TextLines<S> {
                     format!("a cell has more than {MAX_CELL_BYTES} bytes; is a quote left open?"),
                 ));
             }
-            return Ok(Some(Line { number, cells: self.record.iter().map(str::to_owned).collect() }));
+            // One cell too many is enough to refuse a line; millions of empty ones would take many times its bytes.
+            let cells: Vec<String> = self.record.iter().take(MAX_COLUMNS + 1).map(str::to_owned).collect();
+            let mut faults = BTreeMap::new();
+            if self.has_stray {
+                let stray = cells.iter().enumerate().filter(|(_, cell)| holds_stray(cell));
+                faults.extend(stray.map(|(at, _)| (at, STRAY.to_owned())));
+            }
+            return Ok(Some(Line { number, cells, faults }));
         }
     }
+}
+
+fn holds_stray(cell: &str) -> bool {
+    cell.contains(char::REPLACEMENT_CHARACTER)
 }
 
 fn broken(error: &csv::Error, line: u64) -> FileError {
@@ -115,36 +135,54 @@ fn skip_line(source: &mut impl Read) -> io::Result<()> {
     Ok(())
 }
 
-/// The encoding of a text: what its byte-order mark says, else UTF-8 when all of it is that, else Windows-1252. UTF-16
-/// without a mark is told by the zeros of its first characters.
-fn encoding(source: &mut (impl Read + Seek)) -> Result<&'static Encoding, FileError> {
+/// The encoding of a text, and whether some of its bytes are no characters of it: what its byte-order mark says, else
+/// UTF-8 when it has more characters of several bytes than bytes that cannot be UTF-8, or none of either, else
+/// Windows-1252. One stray byte in a long file does not turn all its umlauts into others, and hardly any text in
+/// Windows-1252 has letters in a row that look like UTF-8. UTF-16 without a mark is told by the zeros of its first
+/// characters.
+fn encoding(source: &mut (impl Read + Seek)) -> Result<(&'static Encoding, bool), FileError> {
     let mut start = [0; 4];
     let length = read_start(source, &mut start)?;
     source.rewind()?;
-    if let Some((encoding, _)) = Encoding::for_bom(&start[..length]) {
-        return Ok(encoding);
-    }
-    match start {
-        [0, a, 0, b] if a != 0 && b != 0 => return Ok(UTF_16BE),
-        [a, 0, b, 0] if a != 0 && b != 0 => return Ok(UTF_16LE),
+    let marked = Encoding::for_bom(&start[..length]).map(|(encoding, _)| encoding);
+    match (marked, start) {
+        (Some(encoding), _) if encoding != UTF_8 => return Ok((encoding, false)),
+        (None, [0, a, 0, b]) if a != 0 && b != 0 => return Ok((UTF_16BE, false)),
+        (None, [a, 0, b, 0]) if a != 0 && b != 0 => return Ok((UTF_16LE, false)),
         _ => {}
     }
+    let (whole, stray) = utf8_or_not(source)?;
+    if stray == 0 || whole > stray || marked.is_some() { Ok((UTF_8, stray > 0)) } else { Ok((WINDOWS_1252, false)) }
+}
+
+/// How many characters of several bytes there are in UTF-8, and how many bytes that cannot be UTF-8.
+fn utf8_or_not(source: &mut impl Read) -> io::Result<(u64, u64)> {
+    let several = |text: &[u8]| text.iter().filter(|byte| **byte >= 0xC0).count() as u64;
     let mut buffer = vec![0; BUFFER_BYTES];
-    let mut kept = 0;
+    let (mut kept, mut whole, mut stray) = (0, 0, 0);
     loop {
         let read = source.read(&mut buffer[kept..])?;
-        let text = &buffer[..kept + read];
-        match std::str::from_utf8(text) {
-            Ok(_) if read == 0 => return Ok(UTF_8),
-            Ok(_) => kept = 0,
+        let end = kept + read;
+        let mut text = &buffer[..end];
+        kept = 0;
+        while let Err(error) = std::str::from_utf8(text) {
+            let (valid, rest) = text.split_at(error.valid_up_to());
+            whole += several(valid);
             // A character may go on in what is read next.
-            Err(error) if error.error_len().is_none() && read > 0 => {
-                let rest = error.valid_up_to()..text.len();
+            if error.error_len().is_none() && read > 0 {
                 kept = rest.len();
-                buffer.copy_within(rest, 0);
+                text = &[];
+                break;
             }
-            Err(_) => return Ok(WINDOWS_1252),
+            let length = error.error_len().unwrap_or(rest.len());
+            stray += length as u64;
+            text = &rest[length..];
         }
+        whole += several(text);
+        if read == 0 {
+            return Ok((whole, stray));
+        }
+        buffer.copy_within(end - kept..end, 0);
     }
 }
 
@@ -268,6 +306,8 @@ mod tests {
             assert_eq!(lines[0].cells, ["1", "Gemüse „grün“ – 5 €"], "{name}");
             assert_eq!((lines[1].cells.len(), lines[1].cells[1].lines().count()), (2, 2), "{name}");
         }
+        let (header, lines) = read(b"sep=\t\r\nproductId\ta;b\r\n1\tx\r\n").expect("named, though it is blank");
+        assert_eq!((header.len(), lines[0].number, lines[0].cells[1].as_str()), (2, 3, "x"));
         let (header, lines) = read(b"sep=;\nproductId;a,b\n1;x\n").expect("named by a line of its own");
         assert_eq!(
             (header.len(), lines[0].number, lines[0].cells.as_slice()),
@@ -279,13 +319,36 @@ mod tests {
     fn a_character_that_lies_across_two_reads_is_whole() {
         for before in BUFFER_BYTES - 30..BUFFER_BYTES + 1 {
             let text = format!("productId\n{}ü€\n", "x".repeat(before));
-            assert_eq!(encoding(&mut Cursor::new(text.as_bytes())).expect("an encoding"), UTF_8, "{before}");
+            let told = encoding(&mut Cursor::new(text.as_bytes())).expect("an encoding");
+            assert_eq!(told, (UTF_8, false), "{before}");
             let mut decoded = String::new();
             Decoding::new(text.as_bytes(), UTF_8).read_to_string(&mut decoded).expect("text");
             assert_eq!(decoded, text);
         }
         let cut = "é".as_bytes()[..1].to_vec();
-        assert_eq!(encoding(&mut Cursor::new(cut)).expect("an encoding"), WINDOWS_1252, "no character at the end");
+        let told = encoding(&mut Cursor::new(cut)).expect("an encoding");
+        assert_eq!(told, (WINDOWS_1252, false), "no character at the end");
+    }
+
+    #[test]
+    fn stray_bytes_are_faults_of_their_cells_and_make_no_other_encoding() {
+        let good = "productId,n\n1,Käse\n2,Größe \u{fffd}\n";
+        let (_, lines) = read(good.as_bytes()).expect("readable");
+        assert!(lines.iter().all(|line| line.faults.is_empty()), "a character that is meant");
+        for (mark, end) in
+            [("", &b"3,K\xe4se\n"[..]), ("", b"3,cut \xc3"), ("\u{feff}", b"3,\xe4\xe4\xe4\xe4\xe4\xe4\n")]
+        {
+            let bytes = [mark.as_bytes(), &good.as_bytes()[..good.len() - " \u{fffd}\n".len()], b"\n", end].concat();
+            let (_, lines) = read(&bytes).expect("readable");
+            assert_eq!((lines[0].cells[1].as_str(), lines[1].cells[1].as_str()), ("Käse", "Größe"));
+            let faults: Vec<_> =
+                lines.iter().flat_map(|line| line.faults.keys().map(|at| (line.number, *at))).collect();
+            assert_eq!(faults, [(4, 1)]);
+        }
+        let (_, lines) = read(b"productId,n\n1,K\xe4se Gr\xf6\xdfe\n2,\xc3\xa4\n").expect("Windows-1252");
+        assert_eq!((lines[0].cells[1].as_str(), lines[1].cells[1].as_str()), ("Käse Größe", "Ã¤"));
+        let header = [&b"productId,gr\xf6\n1,"[..], "äöü\n".as_bytes()].concat();
+        assert!(read(&header).map(|_| ()).expect_err("refused").to_string().contains("name of the column"));
     }
 
     #[test]
@@ -300,6 +363,9 @@ mod tests {
             let told = read(bytes).map(|_| ()).expect_err("refused").to_string();
             assert!(told.contains(place), "{told}");
         }
+        let many = format!("productId,n\n1{}\n", ",".repeat(MAX_COLUMNS * 5));
+        let (_, lines) = read(many.as_bytes()).expect("a line that is refused later");
+        assert_eq!(lines[0].cells.len(), MAX_COLUMNS + 1);
         let endless = format!("productId,n\n1,\"{}", "x,\n".repeat(8 << 20));
         assert!(read(endless.as_bytes()).map(|_| ()).expect_err("refused").to_string().contains("quote"));
         let open_quote = format!("productId,n\n1,\"{}", "x".repeat(MAX_CELL_BYTES + 1));

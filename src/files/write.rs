@@ -9,6 +9,14 @@ use crate::files::safe;
 
 /// A table that is written row by row. Texts that a spreadsheet would take for formulas are made safe.
 pub trait Table: Send {
+    /// Writes the names of the columns, as the first row of a file.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    fn header(&mut self, names: &[String]) -> io::Result<()> {
+        self.row(names)
+    }
+
     /// Writes a row.
     ///
     /// # Errors
@@ -22,7 +30,11 @@ pub trait Table: Send {
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
 
-/// CSV in UTF-8, separated by commas.
+/// Says that a text is UTF-8: without it a spreadsheet takes each letter beyond ASCII for two others.
+const MARK: char = '\u{feff}';
+
+/// CSV in UTF-8, separated by commas, with a mark before the names of its columns. Codes and ids are written as they are,
+/// for programs: where a spreadsheet takes them for numbers, their zeros are found again only where a rule tells of them.
 pub struct CsvTable<W: Write>(csv::Writer<W>);
 
 impl<W: Write + Send> CsvTable<W> {
@@ -33,6 +45,12 @@ impl<W: Write + Send> CsvTable<W> {
 }
 
 impl<W: Write + Send> Table for CsvTable<W> {
+    fn header(&mut self, names: &[String]) -> io::Result<()> {
+        // No name of ours needs quotes, within which the mark would be part of it.
+        let mark = std::iter::once(MARK.to_string()).chain(std::iter::repeat(String::new()));
+        Ok(self.0.write_record(names.iter().zip(mark).map(|(name, mark)| mark + &safe(name)))?)
+    }
+
     fn row(&mut self, cells: &[String]) -> io::Result<()> {
         Ok(self.0.write_record(cells.iter().map(|cell| safe(cell)))?)
     }
@@ -73,8 +91,12 @@ const DECLARATION: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\" standalone=\
 const SHEET: &str = "<worksheet xmlns=\"http://schemas.openxmlformats.org/spreadsheetml/2006/main\"><sheetData>";
 /// Rows that a sheet can have, by its format.
 pub const MAX_SHEET_ROWS: u64 = 1_048_576;
+/// Characters that a cell can have, by its format, in units of UTF-16.
+const MAX_SHEET_CHARACTERS: usize = 32_767;
 
-/// XLSX with all cells as texts, so that no leading zero is lost and nothing is a formula.
+/// XLSX with all cells as texts, so that no leading zero is lost and nothing is a formula. A text that is longer than a
+/// cell can be is left out: a spreadsheet would cut it, and an import of what is left erase the rest, whereas an empty cell
+/// says nothing.
 pub struct XlsxTable<W: Write> {
     zip: ZipWriter<StreamWriter<W>>,
     row: String,
@@ -109,10 +131,10 @@ impl<W: Write + Send> Table for XlsxTable<W> {
         }
         self.row.clear();
         let _ = write!(self.row, "<row r=\"{}\">", self.rows);
-        for (at, cell) in cells.iter().enumerate().filter(|(_, cell)| !cell.is_empty()) {
+        let cells = cells.iter().map(|cell| safe(cell)).enumerate();
+        for (at, cell) in cells.filter(|(_, cell)| !cell.is_empty() && has_room(cell)) {
             let _ = write!(self.row, "<c r=\"{}{}\"", letters(at), self.rows);
             self.row.push_str(" t=\"inlineStr\"><is><t xml:space=\"preserve\">");
-            let cell = safe(cell);
             for (place, character) in cell.char_indices() {
                 match character {
                     '&' => self.row.push_str("&amp;"),
@@ -140,6 +162,12 @@ impl<W: Write + Send> Table for XlsxTable<W> {
     }
 }
 
+/// Whether a cell of a sheet can have such a text.
+fn has_room(cell: &str) -> bool {
+    // Units are never more than bytes.
+    cell.len() <= MAX_SHEET_CHARACTERS || cell.encode_utf16().count() <= MAX_SHEET_CHARACTERS
+}
+
 /// Whether a text begins as a character does that is named by its number: `_x0041_`.
 fn is_named(text: &str) -> bool {
     matches!(text.as_bytes(), [b'_', b'x', a, b, c, d, b'_', ..] if [a, b, c, d].into_iter().all(u8::is_ascii_hexdigit))
@@ -153,7 +181,24 @@ fn letters(at: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Cursor;
+
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::files::{id_again, open, unsafe_again};
+
+    fn csv(rows: &[&[&str]]) -> String {
+        let mut bytes = Vec::new();
+        let mut table = Box::new(CsvTable::new(&mut bytes));
+        for (at, row) in rows.iter().enumerate() {
+            let cells: Vec<String> = row.iter().map(|cell| (*cell).to_owned()).collect();
+            let written = if at == 0 { table.header(&cells) } else { table.row(&cells) };
+            written.expect("a row");
+        }
+        table.finish().expect("a file");
+        String::from_utf8(bytes).expect("text")
+    }
 
     #[test]
     fn columns_of_a_sheet_are_named_by_letters() {
@@ -164,10 +209,48 @@ mod tests {
 
     #[test]
     fn no_cell_of_a_table_is_a_formula() {
-        let mut bytes = Vec::new();
-        let mut table = Box::new(CsvTable::new(&mut bytes));
-        table.row(&["=1+1".to_owned(), "a,b".to_owned(), "-5".to_owned()]).expect("a row");
+        let rows: [&[&str]; 2] = [&["id", "b", "c"], &["=1+1", "a,b", "-5"]];
+        assert_eq!(csv(&rows), "\u{feff}id,b,c\n'=1+1,\"a,b\",'-5\n");
+    }
+
+    #[test]
+    fn a_text_that_is_longer_than_a_cell_of_a_sheet_says_nothing() {
+        let mut file = Cursor::new(Vec::new());
+        let mut table = Box::new(XlsxTable::new(&mut file).expect("a table"));
+        let text = |long: &str, times: usize| long.repeat(times);
+        for row in [
+            ["productId".to_owned(), "b".to_owned()],
+            ["1".to_owned(), text("ä", MAX_SHEET_CHARACTERS)],
+            ["2".to_owned(), text("ä", MAX_SHEET_CHARACTERS + 1)],
+            ["3".to_owned(), text("😀", MAX_SHEET_CHARACTERS / 2 + 1)],
+            ["4".to_owned(), format!("={}", text("x", MAX_SHEET_CHARACTERS - 1))],
+        ] {
+            table.row(&row).expect("a row");
+        }
         table.finish().expect("a file");
-        assert_eq!(String::from_utf8(bytes).expect("text"), "'=1+1,\"a,b\",'-5\n");
+        let mut lines = open(Cursor::new(file.into_inner())).expect("a sheet");
+        let mut lengths = Vec::new();
+        while let Some(line) = lines.next_line().expect("readable") {
+            lengths.push(line.cells[1].chars().count());
+        }
+        assert_eq!(lengths, [MAX_SHEET_CHARACTERS, 0, 0, 0]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_part_of_a_cell_is_a_formula_for_a_spreadsheet_that_parts_lines_elsewhere(
+            texts in proptest::collection::vec("[a=+@;,\t\r\n\"' -]{0,12}", 2),
+        ) {
+            let rows: [&[&str]; 2] = [&["productId", "b"], &[texts[0].as_str(), texts[1].as_str()]];
+            let file = csv(&rows);
+            for part in file.split([';', '\t', '\r', '\n']) {
+                prop_assert!(!part.trim_start_matches('"').starts_with(['=', '+', '-', '@']), "{file}");
+            }
+            let mut lines = open(Cursor::new(file.into_bytes())).expect("a file");
+            if let Some(line) = lines.next_line().expect("readable") {
+                prop_assert_eq!(id_again(&line.cells[0]), texts[0].as_str());
+                prop_assert_eq!(unsafe_again(&line.cells[1]), texts[1].as_str());
+            }
+        }
     }
 }

@@ -54,9 +54,12 @@ async fn a_file_is_merged_and_its_report_names_every_bad_line() {
     let again = send(&app, path, "text/csv", FILE).await.expect(200);
     assert_eq!(again.headers[header::CONTENT_TYPE], "text/csv; charset=utf-8");
     let report = text(&again);
-    for line in
-        ["line,productId,outcome,column,message", "2,a,unchanged,,", "3,b,refused,Ursprungsland,", "4,c,unchanged,,"]
-    {
+    for line in [
+        "\u{feff}line,productId,outcome,column,message",
+        "2,a,unchanged,,",
+        "3,b,refused,Ursprungsland,",
+        "4,c,unchanged,,",
+    ] {
         assert!(report.lines().any(|found| found.starts_with(line)), "{line}: {report}");
     }
 
@@ -144,11 +147,52 @@ async fn an_export_is_the_whole_account_and_comes_back_unchanged() {
         let done = send(&app, "/imports", "*/*", answer.bytes.clone()).await.expect(200).body;
         assert_eq!(counts(&done), [0, 0, 700, 0], "{done}");
         if format == "CSV" {
-            assert!(text(&answer).lines().next().expect("a header").contains("fr:productName"));
+            let header = text(&answer).lines().next().expect("a header");
+            assert!(header.starts_with("\u{feff}productId,") && header.contains("fr:productName"), "{header}");
             assert_eq!(text(&answer).lines().count(), 701);
         }
     }
     for path in ["/exports?format=PDF", "/exports?languages=xx", "/exports?language=de"] {
         app.get(path).await.expect(400);
     }
+}
+
+#[tokio::test]
+async fn what_a_spreadsheet_has_made_of_a_file_is_no_other_good_and_erases_nothing() {
+    let app = App::start().await;
+    let file =
+        "productId;de:productName;taricCode;gtin\n1;Kaffee, geröstet;9012100;36000291452\n2;Büromöbel;9403600;\n";
+    assert_eq!(counts(&send(&app, "/imports", "*/*", file).await.expect(200).body), [2, 0, 0, 0]);
+    let stored = app.get("/products/global/1").await.expect(200).body["productDetails"].take();
+    assert_eq!(stored["customsCodes"]["taricCode"], "09012100");
+    assert_eq!(stored["productUids"]["gtin"], "036000291452");
+    let other = app.get("/products/global/2").await.expect(200).body["productDetails"].take();
+    assert_eq!(other["customsCodes"]["taricCode"], "9403600", "there is no heading 0940");
+    app.assign().await;
+    let class = app.assignment("TARIC", "1").await["productClassCode"].take();
+    assert!(class.as_str().expect("a class").starts_with("0901"), "{class}");
+
+    // A stray byte costs its line, and no umlaut of the others.
+    let stray = [file.as_bytes(), b"3;K\xe4se;;\n"].concat();
+    let answer = send(&app, "/imports", "*/*", stray).await.expect(200).body;
+    assert_eq!((counts(&answer), &answer["faults"][0]["line"]), ([0, 0, 2, 1], &json!(4)), "{answer}");
+    assert_eq!(answer["faults"][0]["column"], "de:productName");
+
+    // A description that is longer than a cell of a sheet is left out, and stays.
+    let long = "x".repeat(40_000);
+    let product = json!({"productDetails": {"languageAttributes": {"de": {"productDescription": long}}}});
+    app.post("/products/global", json!({"long": product})).await.expect(201);
+    let sheet = app.get("/exports?format=XLSX").await.expect(200).bytes;
+    assert_eq!(counts(&send(&app, "/imports", "*/*", sheet).await.expect(200).body), [0, 0, 3, 0]);
+    let stored = app.get("/products/global/long").await.expect(200).body;
+    let kept = stored["productDetails"]["languageAttributes"]["de"]["productDescription"].as_str();
+    assert_eq!(kept.map(str::len), Some(40_000));
+}
+
+#[tokio::test]
+async fn a_small_file_that_would_fill_the_memory_is_refused() {
+    let app = App::start().await;
+    let feed = format!("<rss><item><id>1</id>{}", "<a>".repeat(1 << 20));
+    let answer = send(&app, "/imports?dryRun=true", "*/*", feed).await.expect(422);
+    assert_eq!(answer.faults().join(""), "file UNREADABLE_FILE", "{}", answer.body);
 }

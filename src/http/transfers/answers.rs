@@ -38,6 +38,9 @@ pub(in crate::http) struct ImportAnswer {
     left_columns: Vec<String>,
     /// What is wrong with the lines that were left; at most 1,000. A report in CSV has all.
     faults: Vec<ImportFault>,
+    /// How many faults there are beyond those that are named.
+    #[serde(skip_serializing_if = "is_zero")]
+    more_faults: u64,
     /// Why it stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<ImportStop>,
@@ -82,7 +85,7 @@ pub(super) type Ended = (Summary, Option<ImportError>);
 
 impl ImportAnswer {
     pub(super) fn new((summary, stopped): Ended, dry_run: bool) -> ImportAnswer {
-        let Summary { created, updated, unchanged, refused, left_columns, faults } = summary;
+        let Summary { created, updated, unchanged, refused, left_columns, faults, more_faults } = summary;
         let error = stopped.map(|error| {
             let (code, message) = refusal(error).told();
             ImportStop { code, message }
@@ -90,13 +93,17 @@ impl ImportAnswer {
         let state = if error.is_none() { ImportState::Done } else { ImportState::Stopped };
         let fault = |RowFault { line, product_id, column, message }| ImportFault { line, product_id, column, message };
         let faults = faults.into_iter().map(fault).collect();
-        ImportAnswer { state, dry_run, created, updated, unchanged, refused, left_columns, faults, error }
+        ImportAnswer { state, dry_run, created, updated, unchanged, refused, left_columns, faults, more_faults, error }
     }
 
     /// The line of a report that says why it ended early.
     pub(super) fn stopped_line(&self) -> Option<[&str; 5]> {
         self.error.as_ref().map(|error| ["", "", "stopped", "", error.message.as_str()])
     }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The error that stands for an import that ended early.

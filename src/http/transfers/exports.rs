@@ -79,7 +79,7 @@ impl Write for Written {
 
 #[utoipa::path(get, path = "/exports", tag = "Files", operation_id = "exportProducts",
     summary = "Export a file",
-    description = "All products of the account as a file, global ones first, then those of each shop, each with what became of it. It is written while it is sent, however long it is. POST /imports reads it again; cells that a spreadsheet would take for formulas are made safe.",
+    description = "All products of the account as a file, global ones first, then those of each shop, each with what became of it. It is written while it is sent, however long it is. POST /imports reads it again; cells that a spreadsheet would take for formulas are made safe. CSV begins with a byte-order mark, by which spreadsheets know UTF-8; a text of more than 32,767 characters, which is more than a cell of theirs holds, is left empty in XLSX, and an import of that file leaves it alone.",
     params(
         ("format" = inline(Option<FileFormat>), Query, description = "CSV, which is the default, or XLSX."),
         ("languages" = inline(Option<LanguageList>), Query, description = "Languages whose texts are written, comma-separated or repeated. Default de,en."),

@@ -15,7 +15,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::domain::forms::LanguageKey;
 use crate::domain::languages;
-use crate::exchange::{ImportSettings, Progress, import_as_far_as_possible};
+use crate::exchange::{ImportSettings, MEMORY_BYTES, Progress, import_as_far_as_possible};
 use crate::files::Given;
 use crate::http::admission::{Tab, Transfer};
 use crate::http::allowed::KEY_HEADER;
@@ -35,8 +35,6 @@ const MAX_FILE_MIB: usize = 1_024;
 const MAX_KEYED_MIB: usize = 8;
 /// Most rows of a file.
 const MAX_ROWS: u64 = 1_000_000;
-/// Memory for parts of a file that are read, or being stored.
-const MEMORY_BYTES: usize = 16 << 20;
 /// Faults that an answer names.
 const FAULTS_SHOWN: usize = 1_000;
 /// How long an import may take until its answer begins without its end. Until then a failure has a status of its own.
@@ -46,7 +44,7 @@ const DEFAULT_LANGUAGE: &str = "de";
 
 #[utoipa::path(post, path = "/imports", tag = "Files", operation_id = "importProducts",
     summary = "Import a file",
-    description = "Merges a file of products into those of the account: CSV (comma, semicolon or tab; UTF-8, UTF-16 or Windows-1252), XLSX, a product export of Shopify, or a Google Merchant feed (XML or TSV), told apart by content; at most 1 GiB and 1,000,000 rows. What the file does not speak of stays. A bad line is named and left, the others are stored in parts; an error status means that nothing was stored. An import that takes longer than ten seconds goes on behind its answer, which then ends with it: `state` says whether it came to the end. Sending a file again is safe. With `Accept: text/csv` the answer tells what became of each line, with `application/x-ndjson` how far it is, line by line, and the summary last.",
+    description = "Merges a file of products into those of the account: CSV (comma, semicolon or tab; UTF-8, UTF-16 or Windows-1252), XLSX, a product export of Shopify, or a Google Merchant feed (XML or TSV), told apart by content; at most 1 GiB and 1,000,000 rows. What the file does not speak of stays. Errors of a sheet and bytes that are no characters are mistakes of their cell; zeros that a spreadsheet took from customs codes and GTINs are put back; lines that say nothing of a product are passed over. A bad line is named and left, the others are stored in parts; an error status means that nothing was stored. An import that takes longer than ten seconds goes on behind its answer, which then ends with it: `state` says whether it came to the end. Sending a file again is safe. With `Accept: text/csv` the answer tells what became of each line, with `application/x-ndjson` how far it is, line by line, and the summary last.",
     params(
         ("dryRun" = Option<bool>, Query, description = "Judge everything and store nothing. Default false."),
         ("language" = inline(Option<LanguageKey>), Query, description = "The language of columns that do not name theirs. Default de."),
