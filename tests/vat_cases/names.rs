@@ -20,20 +20,26 @@ const NO_FACT: &str = "-";
 const GAP: &str = "gap";
 
 /// Sides that no word settles, the codes for which that holds, and why.
-const WITHOUT_WORDS: [(u8, &[&str], &str); 13] = [
+const WITHOUT_WORDS: [(u8, &[&str], &str); 19] = [
     (1, &["0101", "0106"], "which animals are for food or farming differs by country"),
     (1, &["0207", "0208", "0712", "0714"], "other goods of the code are gaps in any case"),
     (1, &["1806"], "household chocolate is told from other chocolate by its cocoa"),
     (1, &["3101"], "how the fertiliser was treated is not in its name"),
+    (1, &["3501", "3502", "3504"], "casein, albumin and protein have one name as a food and as a glue"),
     (4, &["1901", "2106"], "food for medical purposes stands on a minister's list"),
     (4, &["3006", "3808"], "other goods of the code are gaps in any case"),
     (4, &["8714"], "parts are for whatever they fit"),
     (4, &["9021"], "a prosthesis is an aid for a disability or not by who wears it"),
     (6, &["3102", "3103", "3104", "3105", "3101"], "the weight of a unit decides"),
+    (6, &["051191"], "roe for breeding is a gap in any case"),
     (9, &["0403", "1702", "1901", "2106"], "the sugar in it decides"),
     (9, &["1904"], "how sweet or salted it is decides"),
-    (18, &["97"], "who sells it decides"),
+    (14, &["271111", "271119", "271129"], "gas for heating is a gap in any case"),
+    (18, &["5805", "97"], "who sells it decides"),
+    (19, &["190120"], "dough of bread is a gap in any case"),
     (41, &["4902"], "the register of the press is not in a name"),
+    (54, &["0402", "0811", "1901", "1905", "2001", "2005", "2008", "2009", "2101", "2103"], "the sugar in it decides"),
+    (65, &["1901"], "milk for babies is not told from their porridge yet"),
 ];
 
 /// `yes`, or the facts that are missing and the gaps, in order.
