@@ -214,6 +214,18 @@ async fn give_up_while_it_waits_for(app: &App, table: &str, body: &str) {
     }
 }
 
+/// The answer to a request whose key is in use as long as another does it.
+async fn once_its_key_is_free(app: &App, body: &str) -> Answer {
+    let begin = Instant::now();
+    loop {
+        let answer = keyed(app, &app.token, "k", "POST", GLOBAL, body).await;
+        if answer.status != 409 {
+            return answer;
+        }
+        assert!(begin.elapsed() < SOONER_THAN_A_LEASE, "the key is in use, and nobody does its request");
+    }
+}
+
 #[tokio::test]
 async fn a_request_whose_client_went_away_is_done_all_the_same() {
     let app = App::start().await;
@@ -223,11 +235,7 @@ async fn a_request_whose_client_went_away_is_done_all_the_same() {
     give_up_while_it_waits_for(&app, "products", &body).await;
     keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await.expect(409);
     lock.commit().await.expect("no lock");
-    let mut answer = keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await;
-    while answer.status == 409 {
-        answer = keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await;
-    }
-    assert!(replayed(&answer.expect(201)));
+    assert!(replayed(&once_its_key_is_free(&app, &body).await.expect(201)));
 }
 
 #[tokio::test]
@@ -238,13 +246,7 @@ async fn a_key_that_is_taken_while_the_client_goes_away_is_that_of_a_request_tha
     sqlx::query("lock table idempotency_keys in exclusive mode").execute(&mut *lock).await.expect("a lock");
     give_up_while_it_waits_for(&app, "idempotency_keys", &body).await;
     lock.commit().await.expect("no lock");
-    let begin = Instant::now();
-    let mut answer = keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await;
-    while answer.status == 409 {
-        assert!(begin.elapsed() < SOONER_THAN_A_LEASE, "the key is in use, and nobody does its request");
-        answer = keyed(&app, &app.token, "k", "POST", GLOBAL, &body).await;
-    }
-    answer.expect(201);
+    once_its_key_is_free(&app, &body).await.expect(201);
     assert_eq!(app.get(&format!("{GLOBAL}/p")).await.expect(200).body["version"], 1);
 }
 

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 use futures::stream::{FuturesUnordered, StreamExt};
 use futures::{FutureExt, poll};
 use serde_json::{Value, json};
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, Postgres, Transaction};
 use vat_classification::domain::ShopId;
+use vat_classification::domain::filter::Criteria;
 use vat_classification::search::{Engine, Search, SearchError, Settings};
 use vat_classification::store::Store;
 
@@ -38,6 +39,21 @@ async fn a_search_ends_at_its_deadline() {
 const WAITS: &str = "not granted and relation = 'search_documents'::regclass
     and database = (select oid from pg_database where datname = current_database())";
 
+/// One product, and criteria that find it.
+async fn one_thing() -> (Fixture, Criteria) {
+    let fixture = Fixture::new().await;
+    let thing = details(json!({"languageAttributes": {"en": {"productName": "thing"}}}));
+    fixture.create(ShopId::GLOBAL, &[("p".to_owned(), thing)]).await;
+    (fixture, criteria(json!({"productName": "thing", "languageKey": "en"})))
+}
+
+/// Keeps everybody from the documents until it is given up.
+async fn lock(store: &Store) -> Transaction<'static, Postgres> {
+    let mut lock = store.pool().begin().await.expect("a transaction");
+    sqlx::raw_sql("lock table search_documents in access exclusive mode").execute(&mut *lock).await.expect("a lock");
+    lock
+}
+
 /// How many statements wait for a lock on the documents.
 async fn waiting(store: &Store) -> i64 {
     let waiting = format!("select count(*) from pg_locks where {WAITS}");
@@ -47,15 +63,11 @@ async fn waiting(store: &Store) -> i64 {
 #[tokio::test]
 async fn a_search_that_nobody_waits_for_keeps_its_place_until_the_database_is_done() {
     const PLACES: i64 = 3;
-    let fixture = Fixture::new().await;
-    let thing = details(json!({"languageAttributes": {"en": {"productName": "thing"}}}));
-    fixture.create(ShopId::GLOBAL, &[("p".to_owned(), thing)]).await;
+    let (fixture, things) = one_thing().await;
     let engine = Engine::new(&Settings::default(), &fixture.store_with(2 * PLACES as u32).await).expect("an engine");
     engine.rebuild(&|_, _| {}).await.expect("an index");
-    let things = criteria(json!({"productName": "thing", "languageKey": "en"}));
     let search = fixture.search(&things);
-    let mut lock = fixture.store.pool().begin().await.expect("a transaction");
-    sqlx::raw_sql("lock table search_documents in access exclusive mode").execute(&mut *lock).await.expect("a lock");
+    let lock = lock(&fixture.store).await;
     let mut gone: FuturesUnordered<_> = (0..PLACES).map(|_| Box::pin(engine.page(&search))).collect();
     while waiting(&fixture.store).await < PLACES {
         assert!(gone.next().now_or_never().is_none(), "an answer from behind a lock");
@@ -73,15 +85,11 @@ async fn a_search_that_nobody_waits_for_keeps_its_place_until_the_database_is_do
 #[tokio::test]
 async fn a_page_that_takes_long_in_one_way_is_looked_for_in_others_until_its_deadline() {
     const WAYS: usize = 3;
-    let fixture = Fixture::new().await;
-    let thing = details(json!({"languageAttributes": {"en": {"productName": "thing"}}}));
-    fixture.create(ShopId::GLOBAL, &[("p".to_owned(), thing)]).await;
+    let (fixture, things) = one_thing().await;
     let engine = fixture.postgres();
     engine.rebuild(&|_, _| {}).await.expect("an index");
-    let things = criteria(json!({"productName": "thing", "languageKey": "en"}));
     let search = fixture.search(&things);
-    let mut lock = fixture.store.pool().begin().await.expect("a transaction");
-    sqlx::raw_sql("lock table search_documents in access exclusive mode").execute(&mut *lock).await.expect("a lock");
+    let lock = lock(&fixture.store).await;
     let mut page = Box::pin(engine.page(&search));
     let (begin, mut ways) = (Instant::now(), HashSet::new());
     while ways.len() < WAYS {
