@@ -18,6 +18,9 @@ const LOOK: Duration = Duration::from_millis(25);
 /// The name of the protocol for a reference to an element.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
+/// A name of this machine. What is served there without TLS is no secure origin, as 127.0.0.1 is to browsers.
+pub(crate) const PLAIN_HOST: &str = "desk.test";
+
 /// Keys that are no characters, as the protocol writes them.
 pub(crate) const ENTER: &str = "\u{e007}";
 pub(crate) const ESCAPE: &str = "\u{e00c}";
@@ -73,6 +76,7 @@ impl Driver {
             "--disable-dev-shm-usage".to_owned(),
             "--hide-scrollbars".to_owned(),
             format!("--accept-lang={language}"),
+            format!("--host-resolver-rules=MAP {PLAIN_HOST} 127.0.0.1"),
             format!("--window-size={width},900"),
         ];
         let options = json!({"binary": chromium, "args": arguments});

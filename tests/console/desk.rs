@@ -1,10 +1,12 @@
 //! A desk to review at: the real service as a process of its own, a database, and browsers.
 
 use std::future::Future;
+use std::io::Cursor;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use image::{DynamicImage, ImageFormat};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -155,7 +157,12 @@ impl Desk {
 
     /// Stores products, and waits until they are classified.
     pub(crate) async fn store(&self, products: Value) {
-        self.call("POST", "/products/global?updateIfExists=true", products).await;
+        self.store_at("/products/global", products).await;
+    }
+
+    /// Stores products of all shops or of one, and waits until they are classified.
+    pub(crate) async fn store_at(&self, path: &str, products: Value) {
+        self.call("POST", &format!("{path}?updateIfExists=true"), products).await;
         let until = Instant::now() + PATIENCE;
         while self.get("/assignments/TARIC?assignmentStatus=ALL&autoAssignment=PENDING&size=1").await["items"]
             != json!([])
@@ -163,6 +170,26 @@ impl Desk {
             assert!(Instant::now() < until, "the products are not classified");
             tokio::time::sleep(LOOK).await;
         }
+    }
+
+    /// Gives a global product a picture, 3 pixels wide.
+    pub(crate) async fn picture(&self, product: &str) {
+        let mut png = Vec::new();
+        DynamicImage::new_rgb8(3, 2).write_to(&mut Cursor::new(&mut png), ImageFormat::Png).expect("a picture");
+        let head = "--X\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\n\r\n";
+        let form = [head.as_bytes(), &png[..], &b"\r\n--X--\r\n"[..]].concat();
+        let url = format!("{}{BASE}/products/global/product-picture?productId={product}", self.url);
+        let request =
+            self.http.post(url).bearer_auth(&self.token).header("Content-Type", "multipart/form-data; boundary=X");
+        let answer = request.body(form).send().await.expect("an answer");
+        assert!(answer.status().is_success(), "{}", answer.status());
+    }
+
+    /// Decides over an assignment as another client does.
+    pub(crate) async fn decide(&self, action: &str, item: &Value) {
+        let version = &item["subscribedPlatformServices"]["vatRules"]["assignmentVersion"];
+        let one = json!({"productId": item["productId"], "assignmentVersion": {"vatRules": version}});
+        self.call("PATCH", &format!("/assignments/TARIC?assignmentAction={action}"), json!({"products": [one]})).await;
     }
 
     /// How many assignments have this status.
@@ -210,4 +237,38 @@ pub(crate) async fn show(browser: &Browser, hash: &str) {
 pub(crate) async fn queue(browser: &Browser, filters: &str) {
     show(browser, &format!("#/queue?{filters}")).await;
     browser.wait("return document.querySelector('article .about')").await;
+}
+
+/// Waits until so many are decided by people in a taxonomy, as the page's session sees it.
+pub(crate) async fn decided(browser: &Browser, taxonomy: &str, number: usize) {
+    let count = format!(
+        "return fetch('{BASE}/assignments/{taxonomy}?assignmentStatus=ALL&strategy=MANUAL&count=true', \
+         {{headers: {{'X-Console': '1'}}}}).then((one) => one.json()).then((one) => one.total === {number})"
+    );
+    browser.wait(&count).await;
+}
+
+/// Takes requests of the page whose method and address hold a text: they wait in `held` or are answered with 503, until
+/// `release` is called.
+const TAKE_REQUESTS: &str = "const [part, refused] = arguments; const send = window.fetch; window.held = []; \
+    window.release = () => { window.fetch = send; for (const go of held) go(); }; \
+    window.fetch = (url, options) => { \
+      if (!`${options?.method ?? 'GET'} ${url}`.includes(part)) return send(url, options); \
+      const away = () => new Response(JSON.stringify({message: 'the database is away'}), {status: 503}); \
+      if (refused) return Promise.resolve(away()); \
+      return new Promise((go) => held.push(go)).then(() => send(url, options)); }";
+
+/// Lets requests of the page whose method and address hold this text wait until `release`.
+pub(crate) async fn hold(browser: &Browser, part: &str) {
+    browser.run(TAKE_REQUESTS, json!([part, false])).await;
+}
+
+/// Answers such requests with 503 until `release`.
+pub(crate) async fn refuse(browser: &Browser, part: &str) {
+    browser.run(TAKE_REQUESTS, json!([part, true])).await;
+}
+
+/// Sends what waits, and all that follows.
+pub(crate) async fn release(browser: &Browser) {
+    browser.run("release()", json!([])).await;
 }

@@ -9,6 +9,7 @@ mod support;
 mod browser;
 mod desk;
 mod docs;
+mod late;
 mod pages;
 mod review;
 mod session;

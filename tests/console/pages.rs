@@ -5,8 +5,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::browser::{Browser, program};
-use crate::desk::{Desk, at_a_desk, queue, show};
+use crate::browser::{Browser, PLAIN_HOST, program};
+use crate::desk::{Desk, at_a_desk, hold, queue, release, show};
 
 /// The checks of accessibility.
 const AXE: &str = "axe-core@4.10.3";
@@ -45,6 +45,7 @@ async fn pages(desk: &Desk) -> Vec<(&'static str, String, &'static str)> {
         page("product", &format!("#/product/{uuid}"), ".history li"),
         page("upload", "#/upload", "main .card"),
         page("account", "#/account", "main .pairs"),
+        page("missing", "#/missing", "main .empty"),
     ]
 }
 
@@ -178,6 +179,82 @@ async fn criteria_are_built_by_clicking_and_shown_as_the_interface_takes_them() 
         browser.click("form button.primary").await;
         browser.wait("return document.querySelectorAll('tbody tr').length === 1").await;
         browser.sees("P-001").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_field_that_is_chosen_by_keys_keeps_the_focus() {
+    at_a_desk(|desk| async move {
+        let browser = desk.anna().await;
+        show(&browser, "#/search").await;
+        browser.fill(".criteria .wide", "tasse").await;
+        let choose = "const one = document.querySelector('.criteria select'); one.focus(); one.value = arguments[0]; \
+                      one.dispatchEvent(new Event('change')); \
+                      return document.activeElement === one && JSON.parse(document.querySelector('.json').innerText)";
+        for (field, shown) in [
+            ("productId", json!([{"productId": "tasse"}])),
+            ("keywords", json!([{"languageKey": "en", "keywords": "tasse"}])),
+        ] {
+            assert_eq!(browser.run(choose, json!([field])).await, shown);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn more_is_read_once_however_often_it_is_asked_for() {
+    at_a_desk(|desk| async move {
+        let names: Vec<String> = (0..51).map(|model| format!("Taschenlampe LED Modell {model}")).collect();
+        desk.stock(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+        let browser = desk.anna().await;
+        show(&browser, "#/table?assignmentStatus=ALL").await;
+        browser.wait("return document.querySelectorAll('tbody tr').length === 50").await;
+        hold(&browser, "cursor=").await;
+        let twice = "const more = [...document.querySelectorAll('button')].find((one) => one.innerText === 'More'); \
+                     more.click(); more.click(); return held.length";
+        assert_eq!(browser.run(twice, json!([])).await, 1);
+        release(&browser).await;
+        browser.wait("return document.querySelectorAll('tbody tr').length === 51").await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn pictures_are_shown_without_tls_too() {
+    at_a_desk(|desk| async move {
+        stock(&desk).await;
+        desk.picture("P-001").await;
+        let browser = desk.window("en", 1280).await;
+        browser.open(&desk.url.replace("127.0.0.1", PLAIN_HOST)).await;
+        browser.fill("#token", &desk.token).await;
+        browser.click("button.primary").await;
+        browser.wait("return document.querySelector('.figures')").await;
+        assert_eq!(browser.run("return isSecureContext", json!([])).await, json!(false));
+        let uuid = desk.assignment("P-001").await["assignmentUuid"].as_str().expect("a uuid").to_owned();
+        for (hash, there) in
+            [("#/queue?productIds=P-001,P-001".to_owned(), ".keys"), (format!("#/product/{uuid}"), ".history")]
+        {
+            show(&browser, &hash).await;
+            let picture = format!(
+                "return document.querySelector('{there}') && document.querySelector('.picture')?.naturalWidth === 3"
+            );
+            browser.wait(&picture).await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn addresses_that_lead_nowhere_say_so_and_break_nothing() {
+    at_a_desk(|desk| async move {
+        let browser = desk.anna().await;
+        for hash in ["#/constructor", "#/product/%", "#/nothing"] {
+            show(&browser, hash).await;
+            browser.sees("There is no such page.").await;
+            show(&browser, "#/account").await;
+            browser.wait("return document.querySelector('main .pairs')").await;
+        }
     })
     .await;
 }

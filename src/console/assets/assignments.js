@@ -43,9 +43,28 @@ const MAX_MOVED = 3;
 const MAX_UNDOABLE = 200;
 const undoable = [];
 const busy = new Map();
+const running = new Set();
 
 /** Whether something that was decided is not stored yet. */
-export const unstored = () => busy.size > 0;
+export const unstored = () => running.size > 0;
+
+/** Counts what is being stored until it is through; what fails, or resolves with false, is not stored. */
+export function storing(work) {
+  running.add(work);
+  const through = () => running.delete(work);
+  work.then(through, through);
+  return work;
+}
+
+/** Waits until nothing is being stored any more. Resolves with whether all of it is stored. */
+export async function settled() {
+  let all = true;
+  while (running.size > 0) {
+    const ends = await Promise.allSettled(running);
+    all &&= ends.every((one) => one.status === 'fulfilled' && one.value !== false);
+  }
+  return all;
+}
 
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 const random = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, '0')).join('');
@@ -119,7 +138,9 @@ async function store(taxonomy, action, items, { productClass, comment }) {
  * Acts in the background, on each assignment after what was asked for it before. Resolves with true once all is stored.
  * A refusal is told with its reason, given to `onRefused(error, items)`, and resolves with false.
  */
-export async function act(taxonomy, action, items, { productClass, comment, onRefused } = {}) {
+export const act = (taxonomy, action, items, options = {}) => storing(acted(taxonomy, action, items, options));
+
+async function acted(taxonomy, action, items, { productClass, comment, onRefused }) {
   const before = items.map((item) => busy.get(item.assignmentUuid));
   const entry = { taxonomy, items, actions: [] };
   const run = async () => {
@@ -136,7 +157,7 @@ export async function act(taxonomy, action, items, { productClass, comment, onRe
     await entry.stored;
     return true;
   } catch (error) {
-    if (entry.actions.length === 0) undoable.splice(undoable.indexOf(entry), 1);
+    if (entry.actions.length === 0 && undoable.includes(entry)) undoable.splice(undoable.indexOf(entry), 1);
     toast(`${t('refused')}: ${named(items)}: ${error.message}`, { bad: true });
     await onRefused?.(error, items);
     return false;
@@ -145,14 +166,13 @@ export async function act(taxonomy, action, items, { productClass, comment, onRe
   }
 }
 
-/** Takes the last action back, after it is stored. Resolves with what it was about, or undefined. */
-export async function undo() {
-  const last = undoable.pop();
-  if (!last) { announce(t('nothingToUndo')); toast(t('nothingToUndo')); return undefined; }
+/** Takes the last action in a taxonomy back, after it is stored. Resolves with what it was about, or undefined. */
+export async function undo(taxonomy) {
+  const at = undoable.findLastIndex((one) => one.taxonomy === taxonomy);
+  if (at < 0) { announce(t('nothingToUndo')); toast(t('nothingToUndo')); return undefined; }
+  const [last] = undoable.splice(at, 1);
   try {
-    await last.stored.catch(() => {});
-    let left = 0;
-    for (const id of last.actions) left += await restore(id);
+    const left = await storing(last.stored.catch(() => {}).then(() => restored(last.actions)));
     const kept = left ? ` (${t('keptSince')}: ${number(left)})` : '';
     toast(`${t('undone')}: ${named(last.items)}${kept}`);
     return last;
@@ -164,11 +184,17 @@ export async function undo() {
 }
 
 /** Takes an action back and waits for it. Resolves with how many assignments were left since somebody changed them. */
-export async function restore(actionId) {
-  const asked = random();
-  const begun = await insist(() => post(`/assignments/actions/${actionId}/undo`, {}, { key: asked }));
-  const done = await finished(begun);
-  return done.skipped + done.failed;
+export const restore = (actionId) => storing(restored([actionId]));
+
+async function restored(actionIds) {
+  let left = 0;
+  for (const id of actionIds) {
+    const asked = random();
+    const begun = await insist(() => post(`/assignments/actions/${id}/undo`, {}, { key: asked }));
+    const done = await finished(begun);
+    left += done.skipped + done.failed;
+  }
+  return left;
 }
 
 /** Waits until an action is through; `progress(state)` is told on the way. */

@@ -40,6 +40,21 @@ export function show(element, ...children) {
   return element;
 }
 
+/** What a link or a button stands for. */
+const meaning = (control) => control.getAttribute('href') ?? control.value;
+
+/**
+ * Puts a part in the place of an older state of it where they differ, so that what somebody reads, marks or is about to press
+ * stays as it is. Returns the one that stands.
+ */
+export function renew(old, next) {
+  if (old.isEqualNode(next)) return old;
+  const focused = old.contains(document.activeElement) ? document.activeElement : undefined;
+  old.replaceWith(next);
+  if (focused) [...next.querySelectorAll('a, button')].find((one) => meaning(one) === meaning(focused))?.focus({ preventScroll: true });
+  return next;
+}
+
 let live;
 
 /** Tells people what happened, in words that screen readers speak. */

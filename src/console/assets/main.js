@@ -1,8 +1,8 @@
 // The frame of the console: sign-in, navigation by the address behind `#`, language and appearance.
 
-import { onSignedOut, signIn, signOut, whoAmI } from './api.js';
-import { unstored } from './assignments.js';
-import { announce, closeDialogs, h, show } from './dom.js';
+import { ended, onSignedOut, signIn, signOut, whoAmI } from './api.js';
+import { settled, unstored } from './assignments.js';
+import { announce, closeDialogs, dialog, h, show, toast } from './dom.js';
 import { account } from './account.js';
 import { choose, current, t } from './words.js';
 import { product } from './product.js';
@@ -12,18 +12,29 @@ import { start } from './start.js';
 import { table } from './table.js';
 import { upload } from './upload.js';
 
-const PAGES = { start, queue, table, search, upload, account, product };
+const PAGES = { start, queue, table, search, upload, account, product, missing };
 const NAVIGATION = ['start', 'queue', 'table', 'search', 'upload', 'account'];
 const TAXONOMIES = ['TARIC', 'TARES', 'UKGT'];
 const root = document.getElementById('console');
 
 let leave = () => {};
 
+/** What an address shows that no page has. */
+function missing(main) {
+  show(main, h('div', { class: 'empty card' }, h('h1', {}, t('missing')), h('a', { class: 'button', href: '#/start' }, t('start'))));
+}
+
 /** Where the address points: page, what follows it, and its parameters. */
 function place() {
-  const [path, text] = (location.hash.slice(1) || '/start').split('?');
-  const [page, ...rest] = path.split('/').filter(Boolean);
-  return { page: PAGES[page] ? page : 'start', rest: rest.map(decodeURIComponent), parameters: new URLSearchParams(text) };
+  const [path, text] = location.hash.slice(1).split('?');
+  const parameters = new URLSearchParams(text);
+  try {
+    const [page = 'start', ...rest] = path.split('/').filter(Boolean).map(decodeURIComponent);
+    return { page: Object.hasOwn(PAGES, page) ? page : 'missing', rest, parameters };
+  } catch {
+    // A % that encodes nothing.
+    return { page: 'missing', rest: [], parameters };
+  }
 }
 
 /** The taxonomy in use: of the address, else the one chosen last. */
@@ -57,6 +68,7 @@ function themeChooser() {
 }
 
 function signInPage() {
+  rendering += 1;
   leave();
   leave = () => {};
   closeDialogs();
@@ -70,7 +82,8 @@ function signInPage() {
     try {
       await signIn(field.value.trim());
       field.value = '';
-      await render();
+      // The page begins anew: nothing of whoever was here before is left in it.
+      location.reload();
     } catch (error) {
       show(fault, error.message);
       field.focus();
@@ -86,9 +99,24 @@ function signInPage() {
   field.focus();
 }
 
+/** Ends the session once all that was decided in it is stored. Nothing of it is left in the page for whoever comes next. */
+async function out() {
+  if (unstored()) {
+    const all = await dialog(t('signOut'), (finish) => {
+      settled().then(finish);
+      return h('div', {}, h('p', { role: 'status' }, t('storesFirst')), h('div', { class: 'row' }, h('button', { type: 'button', onclick: () => finish() }, t('cancel'))));
+    });
+    if (all === false) toast(t('notAllStored'), { bad: true });
+    if (!all) return;
+  }
+  try {
+    await signOut();
+    location.reload();
+  } catch (error) { toast(`${t('stillSignedIn')}: ${error.message}`, { bad: true }); }
+}
+
 function frame(here, taxonomy) {
   const link = (page) => h('a', { href: `#/${page}`, 'aria-current': page === here.page ? 'page' : undefined }, t(page));
-  const out = async () => { await signOut(); signInPage(); };
   const change = (value) => {
     localStorage.setItem('taxonomy', value);
     here.parameters.delete('taxonomy');
@@ -127,6 +155,8 @@ async function render() {
     return show(root, h('main', { class: 'empty', role: 'alert' }, h('h1', {}, t('awayNow')), h('p', {}, error.message), h('button', { type: 'button', onclick: render }, t('again'))));
   }
   if (turn !== rendering) return undefined;
+  // Somebody has signed in elsewhere, perhaps somebody else.
+  if (ended()) return location.reload();
   document.documentElement.lang = current();
   const taxonomy = taxonomyOf(here.parameters);
   show(root, frame(here, taxonomy));
@@ -147,5 +177,7 @@ appear();
 darkness.addEventListener('change', appear);
 onSignedOut(signInPage);
 addEventListener('hashchange', render);
-addEventListener('beforeunload', (event) => { if (unstored()) event.preventDefault(); });
+addEventListener('beforeunload', (event) => { if (unstored() && !ended()) event.preventDefault(); });
+// A key that is held presses a button once: what stands behind the first press nobody has seen.
+addEventListener('keydown', (event) => { if (event.repeat && event.key === 'Enter' && event.target.tagName === 'BUTTON') event.preventDefault(); });
 render();

@@ -1,6 +1,6 @@
 // Parts that several pages show: a product's texts, its candidates, rates, history, and what is alike.
 
-import { get, post } from './api.js';
+import { get, picture as fetched, post } from './api.js';
 import { ids, key } from './assignments.js';
 import { meter } from './charts.js';
 import { dialog, h, show } from './dom.js';
@@ -52,9 +52,18 @@ export function texts(item, words) {
     h('h2', {}, h('span', { class: 'language' }, language), ' ', said.productName ? marked(said.productName, words) : t('noName')),
     said.productDescription && h('p', { class: 'description' }, marked(said.productDescription, words)),
     said.productTags?.length > 0 && h('ul', { class: 'tags', 'aria-label': t('tags') }, said.productTags.map((tag) => h('li', {}, marked(tag, words)))));
-  return h('div', {}, product.picture && h('img', { class: 'picture', src: new URL(product.picture.url, location.href).pathname + new URL(product.picture.url, location.href).search, alt: t('picture'), loading: 'lazy' }),
-    languages(product).map(one),
+  return h('div', {}, languages(product).map(one),
     product.manufacturerName && h('p', { class: 'hint' }, plain(product.manufacturerName)));
+}
+
+/** A product's picture, shown once it is there; undefined where it has none. */
+export function picture(item) {
+  const stored = item.product?.picture;
+  if (!stored) return undefined;
+  const image = h('img', { class: 'picture', alt: t('picture'), hidden: true });
+  // Where it cannot be had, its alternative text is shown.
+  fetched(stored.url).then((source) => { image.src = source; }, () => {}).then(() => { image.hidden = false; });
+  return image;
 }
 
 /** Customs codes as given, and how they were read. */
@@ -80,7 +89,7 @@ export function candidates(item, { chosen, looked } = {}) {
     const path = (candidate.path ?? []).slice(0, -1).map((step) => pick(step.labels)).join(' › ');
     const spoke = (candidate.evidence ?? []).slice(0, 6).map((evidence) => h('span', {}, evidence.decision ? `${t('decisionAlike')} ${percent(evidence.similarity)}` : plain(evidence.word)));
     const inForce = item.productClassCode === candidate.productClassCode;
-    return h('li', {}, h('button', { type: 'button', class: inForce ? 'candidate chosen' : 'candidate', onclick: () => chosen?.(candidate), onfocus: () => looked?.(candidate), onmouseenter: () => looked?.(candidate) },
+    return h('li', {}, h('button', { type: 'button', value: candidate.productClassCode, class: inForce ? 'candidate chosen' : 'candidate', onclick: () => chosen?.(candidate), onfocus: () => looked?.(candidate), onmouseenter: () => looked?.(candidate) },
       h('kbd', {}, at < 9 ? at + 1 : '·'), h('span', { class: 'name' }, h('strong', {}, candidate.productClassCode), pick(candidate.labels)),
       h('span', { class: 'sure' }, meter(candidate.confidence), h('b', {}, percent(candidate.confidence))),
       path && h('small', { title: path }, path), spoke.length > 0 && h('span', { class: 'evidence' }, spoke)));
@@ -125,6 +134,7 @@ export function askClass(taxonomy, title) {
   return dialog(title, (finish) => {
     const results = h('ol', { class: 'found', 'aria-live': 'polite' });
     let turn = 0;
+    let looked = Promise.resolve();
     const offer = (choices, taken) => show(results, choices.map((choice) => h('li', {}, h('button', { type: 'button', onclick: () => taken(choice) },
       h('span', { class: 'code' }, choice.value), ' ', pick(choice.labels), choice.path?.length > 1 && h('small', {}, choice.path.slice(0, -1).map((step) => pick(step.labels)).join(' › '))))),
     choices.length === 0 && h('li', { class: 'hint' }, t('nothing')));
@@ -138,7 +148,8 @@ export function askClass(taxonomy, title) {
     const look = async (event) => {
       const text = event.target.value.trim();
       const mine = ++turn;
-      if (text.length < 2) return show(results);
+      show(results);
+      if (text.length < 2) return undefined;
       await new Promise((resolve) => setTimeout(resolve, LOOK_AFTER_MS));
       if (mine !== turn) return undefined;
       const query = /\p{L}/u.test(text) ? text : text.replace(/\D/g, '');
@@ -147,14 +158,20 @@ export function askClass(taxonomy, title) {
       const usable = answer.items.filter((one) => one.productClassCode.length >= 4);
       return offer(usable.map((one) => ({ value: one.productClassCode, labels: one.labels, path: one.path, segments: one.segments ?? [] })), take);
     };
+    /** Takes the first hit of what stands in the field now; where that is still looked for, once it is there. */
+    const takeFirst = async () => {
+      const mine = turn;
+      await looked;
+      if (mine === turn) results.querySelector('button')?.click();
+    };
     const step = (event) => {
       const buttons = [...results.querySelectorAll('button')];
       const at = buttons.indexOf(document.activeElement);
-      if (event.key === 'Enter' && at < 0) { event.preventDefault(); buttons[0]?.click(); }
+      if (event.key === 'Enter' && at < 0) { event.preventDefault(); takeFirst(); }
       if (event.key === 'ArrowDown') { event.preventDefault(); buttons[at + 1]?.focus(); }
       if (event.key === 'ArrowUp') { event.preventDefault(); (buttons[at - 1] ?? field).focus(); }
     };
-    const field = h('input', { id: 'class-query', type: 'text', autofocus: true, autocomplete: 'off', oninput: look });
+    const field = h('input', { id: 'class-query', type: 'text', autofocus: true, autocomplete: 'off', oninput: (event) => { looked = look(event); } });
     return h('form', { onsubmit: (event) => event.preventDefault(), onkeydown: step }, h('label', { for: 'class-query' }, t('searchClassHint')), field, results,
       h('div', { class: 'row' }, h('button', { type: 'button', onclick: () => finish(undefined) }, t('cancel'))));
   });

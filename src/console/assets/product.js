@@ -3,7 +3,7 @@
 import { call, get } from './api.js';
 import { act, classOf, ids, restore, undo } from './assignments.js';
 import { dialog, h, show, toast } from './dom.js';
-import { askClass, askLabels, askText, candidates, classInForce, codes, foundBy, history, longRates, nameOf, productPage, statusBadge, texts } from './parts.js';
+import { askClass, askLabels, askText, candidates, classInForce, codes, foundBy, history, longRates, nameOf, picture, productPage, statusBadge, texts } from './parts.js';
 import { plain } from './text.js';
 import { number, percent, t } from './words.js';
 
@@ -48,8 +48,8 @@ export async function product(main, { taxonomy, rest: [uuid] }) {
           button('searchClass', async () => { const found = await askClass(item.taxonomy, t('searchClass')); if (found) change(item, 'ASSIGN', { productClass: found }); }),
           button('reject', () => change(item, 'REJECT')), button('unassign', () => change(item, 'UNASSIGN')),
           button('deny', async () => { const comment = await askText(t('deny'), t('comment'), { required: true }); if (comment) change(item, 'DENY', { comment }); })],
-        button('label', () => relabel(item)), button('undo', async () => { if (await undo()) load(); })),
-      h('div', { class: 'review' }, h('div', { class: 'stack' }, h('article', { class: 'card' }, said, codes(item)), h('section', { class: 'card' }, h('h2', {}, t('history')), history(item.events ?? [], takeBack))),
+        button('label', () => relabel(item)), button('undo', async () => { if (await undo(item.taxonomy)) load(); })),
+      h('div', { class: 'review' }, h('div', { class: 'stack' }, h('article', { class: 'card' }, picture(item), said, codes(item)), h('section', { class: 'card' }, h('h2', {}, t('history')), history(item.events ?? [], takeBack))),
         h('section', { class: 'card' },
           h('h2', {}, t('candidates')), candidates(item, { chosen: (one) => change(item, 'ASSIGN', { productClass: classOf(item, one) }), looked: (one) => show(said, texts(item, one.evidence)) }),
           alike.length > 0 && [h('h2', {}, t('own')), h('ul', { class: 'plain' }, alike.map((one) => h('li', {}, h('a', { href: productPage(item.taxonomy, one.assignmentUuid) }, plain(one.name)), ` ${one.productClassCode ?? ''} ${t(one.assignmentStatus)} · ${percent(one.similarity)}`)))],

@@ -2,8 +2,8 @@
 
 import { call, get } from './api.js';
 import { act, classOf, cursorOf, filtersOf, follow, key, page, undo, version } from './assignments.js';
-import { announce, dialog, h, show, toast } from './dom.js';
-import { askAlike, askClass, askLabels, askText, candidates, classInForce, codes, nameOf, productPage, shortRates, statusBadge, texts } from './parts.js';
+import { announce, dialog, h, renew, show, toast } from './dom.js';
+import { askAlike, askClass, askLabels, askText, candidates, classInForce, codes, nameOf, picture, productPage, shortRates, statusBadge, texts } from './parts.js';
 import { plain } from './text.js';
 import { number, percent, t } from './words.js';
 
@@ -14,6 +14,8 @@ const FETCH_AHEAD = 20;
 const WATCHED = 12;
 /** So long a decision is not taken over one that somebody else has just made, or that has just come back: the key was meant for what stood there before. */
 const SURPRISE_MS = 800;
+/** Commands that only go on: their keys may be held. */
+const MOVING = ['n', 'p'];
 const DONE = { APPROVE: 'APPROVED', ASSIGN: 'APPROVED', REJECT: 'REJECTED', DENY: 'DENIED', UNASSIGN: 'UNASSIGNED', RECONFIRM: 'event RECONFIRM' };
 
 /**
@@ -30,13 +32,17 @@ function listsOf(parameters) {
 }
 
 export async function queue(main, { taxonomy, parameters }) {
-  const lists = listsOf(parameters);
+  const all = listsOf(parameters);
+  const lists = [...all];
   const items = [];
   const decided = new Map();
   const marks = new Set();
   let at = 0;
   let next;
   let fetching;
+  let failed;
+  let drawn;
+  let looking;
   let count = 0;
   let total;
   let surprise = { place: '', at: -SURPRISE_MS };
@@ -47,6 +53,7 @@ export async function queue(main, { taxonomy, parameters }) {
   /** Fetches the next page, of the next list where one is through; there is never more than one on the way. */
   function more() {
     if (fetching || lists.length === 0) return fetching;
+    failed = undefined;
     const begun = { ...lists[0], size: items.length || next ? PAGE : FIRST_PAGE, embed: ['PRODUCT', 'CANDIDATES', 'VAT_RATES'], cursor: next };
     fetching = page(taxonomy, begun).then((answer) => {
       const nothing = !item();
@@ -57,14 +64,21 @@ export async function queue(main, { taxonomy, parameters }) {
       if (nothing && !item() && lists.length > 0) return more();
       if (nothing) draw();
       return undefined;
-    }).catch((error) => { fetching = undefined; toast(error.message, { bad: true }); draw(); });
+    }).catch((error) => {
+      fetching = undefined;
+      failed = error;
+      if (item()) toast(error.message, { bad: true });
+      else draw();
+    });
     return fetching;
   }
 
   async function countAll() {
-    const counted = await Promise.all(lists.map((one) => page(taxonomy, { ...one, size: 1, count: true })));
-    total = counted.reduce((sum, answer) => sum + answer.total, 0);
-    draw();
+    try {
+      const counted = await Promise.all(all.map((one) => page(taxonomy, { ...one, size: 1, count: true })));
+      total = counted.reduce((sum, answer) => sum + answer.total, 0);
+      tell();
+    } catch (error) { toast(error.message, { bad: true }); }
   }
 
   const body = h('div', { class: 'review' });
@@ -72,21 +86,60 @@ export async function queue(main, { taxonomy, parameters }) {
   const bar = h('div', { class: 'keys', role: 'toolbar', 'aria-label': t('keys') });
   show(main, h('h1', { class: 'unseen' }, t('queue')), counter, body, bar);
 
-  function draw() {
-    const one = item();
+  function tell() {
     show(counter, total !== undefined && h('span', {}, `${number(Math.min(at + 1, total))} ${t('of')} ${number(total)}`), h('span', { id: 'decided' }, `${number(count)} ${t('decisions')}`),
       marks.size > 0 && h('strong', {}, `${number(marks.size)} ${t('selected')}`));
-    if (!one) return show(body, h('p', { class: 'empty card' }, fetching ? t('loading') : t('done')));
-    const said = h('div', {}, texts(one, one.candidates?.[0]?.evidence));
+  }
+
+  function again() {
+    more();
+    if (total === undefined) countAll();
+    draw();
+  }
+
+  /** What stands where no product is. */
+  function nobody() {
+    if (!failed) return h('p', { class: 'empty card' }, fetching ? t('loading') : t('done'));
+    return h('div', { class: 'empty card' }, h('p', { class: 'fault', role: 'alert' }, failed.message), h('button', { type: 'button', onclick: again }, t('again')));
+  }
+
+  /** Marks the words that spoke for a candidate. */
+  function look(candidate) {
+    if (looking === candidate.productClassCode) return;
+    looking = candidate.productClassCode;
+    draw();
+  }
+
+  /** What is shown of a product and may change while it is: each part is made anew only when it has. */
+  function partsOf(one) {
+    const looked = one.candidates?.find((candidate) => candidate.productClassCode === looking) ?? one.candidates?.[0];
     const about = h('div', { class: 'about' }, statusBadge(one), classInForce(one),
       one.confidence !== undefined && h('span', {}, `${t('confidence')} ${percent(one.confidence)}`),
       one.reviewNeeded && h('span', { class: 'badge rejected' }, t('changed')), one.labels.map((label) => h('span', { class: 'label' }, plain(label))),
       marks.has(key(one)) && h('span', { class: 'badge assigned' }, `☑ ${t('selected')}`), decided.has(key(one)) && h('span', { class: 'badge approved', id: 'fate' }, `→ ${decided.get(key(one))}`),
       h('a', { href: productPage(taxonomy, one.assignmentUuid) }, t('why')), h('small', {}, plain(one.productId)));
-    show(body, h('article', { class: 'card', 'aria-label': nameOf(one) }, about, said, codes(one)),
-      h('section', { class: 'card', 'aria-label': t('candidates') }, h('h2', {}, t('candidates')),
-        candidates(one, { chosen: take, looked: (candidate) => show(said, texts(one, candidate.evidence)) }), shortRates(one)));
-    return undefined;
+    return [about, texts(one, looked?.evidence), h('div', {}, codes(one)), candidates(one, { chosen: take, looked: look }), h('div', {}, shortRates(one))];
+  }
+
+  function draw() {
+    tell();
+    const one = item();
+    const stays = drawn && one && drawn.of === key(one);
+    if (!stays) looking = undefined;
+    if (!one) {
+      drawn = undefined;
+      show(body, nobody());
+      return;
+    }
+    const parts = partsOf(one);
+    if (stays) {
+      drawn.parts = parts.map((part, place) => renew(drawn.parts[place], part));
+      return;
+    }
+    drawn = { of: key(one), parts };
+    const [about, said, given, list, rates] = parts;
+    show(body, h('article', { class: 'card', 'aria-label': nameOf(one) }, about, picture(one), said, given),
+      h('section', { class: 'card', 'aria-label': t('candidates') }, h('h2', {}, t('candidates')), list, rates));
   }
 
   async function move(by) {
@@ -183,7 +236,7 @@ export async function queue(main, { taxonomy, parameters }) {
   }
 
   async function takeBack() {
-    const undone = await undo();
+    const undone = await undo(taxonomy);
     if (!undone) return;
     count = Math.max(0, count - undone.items.length);
     for (const one of undone.items) decided.delete(key(one));
@@ -223,7 +276,7 @@ export async function queue(main, { taxonomy, parameters }) {
     const pressed = event.key.toLowerCase();
     const candidate = /^[1-9]$/.test(pressed) ? item()?.candidates?.[Number(pressed) - 1] : undefined;
     const command = commands.find(([name]) => name === pressed);
-    if (!candidate && !command) return;
+    if ((!candidate && !command) || (event.repeat && !MOVING.includes(pressed))) return;
     event.preventDefault();
     if (candidate) take(candidate);
     else command[3]();
@@ -253,11 +306,10 @@ export async function queue(main, { taxonomy, parameters }) {
   show(bar, commands.map(([name, text, title, run]) => h('button', { type: 'button', title: t(title), onclick: run }, h('kbd', {}, name.toUpperCase()), t(text))));
   document.addEventListener('keydown', onKey);
   const unfollow = follow(taxonomy, () => items.slice(at, at + WATCHED).filter((one) => !decided.has(key(one))), changed);
-  countAll().catch((error) => toast(error.message, { bad: true }));
+  countAll();
   const first = more();
   draw();
   await first;
-  draw();
-  more();
+  if (!failed) more();
   return () => { document.removeEventListener('keydown', onKey); unfollow(); };
 }

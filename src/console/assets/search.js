@@ -4,6 +4,8 @@ import { h, show } from './dom.js';
 import { t } from './words.js';
 
 const FIELDS = ['productName', 'keywords', 'productTag', 'productId', 'countryOfOrigin'];
+/** Fields that are texts of one language. */
+const TEXTS = ['productName', 'productTag', 'keywords'];
 
 export function search(main, { taxonomy, parameters, go }) {
   let criteria;
@@ -17,24 +19,38 @@ export function search(main, { taxonomy, parameters, go }) {
   const tell = () => { json.textContent = JSON.stringify(usable(), null, 2); };
 
   function one(criterion, at) {
-    const name = fieldOf(criterion);
-    const change = (next) => { criteria[at] = next; draw(); };
-    const rename = (event) => { const { [name]: value, ...rest } = criterion; change({ ...rest, [event.target.value]: value }); };
-    const language = ['productName', 'productTag', 'keywords'].includes(name) && h('label', {}, h('span', { class: 'unseen' }, t('language')),
-      h('input', { class: 'short', value: criterion.languageKey ?? document.documentElement.lang, maxlength: 3, oninput: (event) => { criterion.languageKey = event.target.value; tell(); } }));
+    // What is being typed in or chosen from stays in its place, whichever field is chosen.
+    const rename = (event) => {
+      const value = criterion[fieldOf(criterion)];
+      delete criterion[fieldOf(criterion)];
+      criterion[event.target.value] = value;
+      fit();
+      tell();
+    };
+    const short = h('input', { class: 'short', maxlength: 3, oninput: (event) => { criterion.languageKey = event.target.value; tell(); } });
+    const language = h('label', {}, h('span', { class: 'unseen' }, t('language')), short);
+    const fit = () => {
+      language.hidden = !TEXTS.includes(fieldOf(criterion));
+      if (language.hidden) delete criterion.languageKey;
+      else criterion.languageKey ??= document.documentElement.lang;
+      short.value = criterion.languageKey ?? '';
+    };
+    const remove = () => {
+      criteria.splice(at, 1);
+      if (criteria.length === 0) criteria.push({ languageKey: document.documentElement.lang, productName: '' });
+      draw();
+      list.children[Math.min(at, criteria.length - 1)].querySelector('button').focus();
+    };
+    fit();
     const logic = at < criteria.length - 1 && h('label', {}, h('span', { class: 'unseen' }, t('and')), h('select', { onchange: (event) => { criterion.operation = event.target.value; tell(); } },
       ['AND', 'OR'].map((operation) => h('option', { value: operation, selected: (criterion.operation ?? 'AND') === operation }, t(operation.toLowerCase())))));
     return h('li', {},
-      h('label', {}, h('span', { class: 'unseen' }, t('field')), h('select', { onchange: rename }, FIELDS.map((known) => h('option', { value: known, selected: known === name }, t(known))))), language,
-      h('label', {}, h('span', { class: 'unseen' }, t('value')), h('input', { class: 'wide', value: criterion[name] ?? '', oninput: (event) => { criterion[name] = event.target.value; tell(); } })),
-      h('button', { type: 'button', onclick: () => { criteria.splice(at, 1); if (criteria.length === 0) criteria.push({ languageKey: document.documentElement.lang, productName: '' }); draw(); } }, t('remove')), logic);
+      h('label', {}, h('span', { class: 'unseen' }, t('field')), h('select', { onchange: rename }, FIELDS.map((known) => h('option', { value: known, selected: known === fieldOf(criterion) }, t(known))))), language,
+      h('label', {}, h('span', { class: 'unseen' }, t('value')), h('input', { class: 'wide', value: criterion[fieldOf(criterion)] ?? '', oninput: (event) => { criterion[fieldOf(criterion)] = event.target.value; tell(); } })),
+      h('button', { type: 'button', onclick: remove }, t('remove')), logic);
   }
 
   function draw() {
-    for (const criterion of criteria) {
-      if (['productName', 'productTag', 'keywords'].includes(fieldOf(criterion))) criterion.languageKey ??= document.documentElement.lang;
-      else delete criterion.languageKey;
-    }
     show(list, criteria.map(one));
     tell();
   }

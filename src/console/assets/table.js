@@ -1,7 +1,7 @@
 // A table of many: filters, selection, and one action for all that are marked or for everything in the filter.
 
 import { call, post } from './api.js';
-import { act, cursorOf, filtersOf, finished, page, restore, undo } from './assignments.js';
+import { act, cursorOf, filtersOf, finished, page, restore, storing, undo } from './assignments.js';
 import { dialog, h, show, toast } from './dom.js';
 import { askClass, askLabels, askText, nameOf, productPage, statusBadge } from './parts.js';
 import { plain } from './text.js';
@@ -17,7 +17,7 @@ const COLUMNS = ['product', 'status', 'productClass', 'confidence', 'labels', 'u
 function bodyFilter({ sort, ...filters }) {
   const body = { ...filters };
   for (const name of ['assignmentStatus', 'labels', 'strategy', 'autoAssignment', 'productIds']) if (body[name]) body[name] = body[name].split(',');
-  for (const name of ['confidenceFrom', 'confidenceTo', 'shopId']) if (body[name]) body[name] = Number(body[name]);
+  for (const name of ['confidenceFrom', 'confidenceTo']) if (body[name]) body[name] = Number(body[name]);
   if (body.reviewNeeded) body.reviewNeeded = body.reviewNeeded === 'true';
   if (body.filterCriteria) body.filterCriteria = JSON.parse(body.filterCriteria);
   return body;
@@ -31,6 +31,7 @@ export async function table(main, { taxonomy, parameters, go }) {
   const more = h('button', { type: 'button', hidden: true }, t('more'));
   let cursor;
   let total;
+  let turn = 0;
 
   const tell = () => show(summary, total !== undefined && `${number(total)} ${t('products')} · `, `${t('appliesTo')}: `, chosen.size ? `${number(chosen.size)} ${t('selected')}` : t('everything'));
   const link = (next) => `#/table?${new URLSearchParams(Object.entries(next).filter(([, value]) => value))}`;
@@ -76,7 +77,19 @@ export async function table(main, { taxonomy, parameters, go }) {
   }
 
   async function load() {
-    const answer = await page(taxonomy, { ...filters, size: PAGE, embed: 'PRODUCT', cursor, count: cursor ? undefined : true });
+    const mine = ++turn;
+    const focused = document.activeElement === more;
+    more.disabled = true;
+    try {
+      const answer = await page(taxonomy, { ...filters, size: PAGE, embed: 'PRODUCT', cursor, count: cursor ? undefined : true });
+      if (mine === turn) add(answer);
+    } finally {
+      if (mine === turn) more.disabled = false;
+      if (focused) more.focus();
+    }
+  }
+
+  function add(answer) {
     total = answer.total ?? total;
     rows.append(...answer.items.map(row));
     cursor = cursorOf(answer);
@@ -111,7 +124,7 @@ export async function table(main, { taxonomy, parameters, go }) {
     await refresh();
   }
 
-  const takeBack = attempt(async () => { if (await undo()) await refresh(); });
+  const takeBack = attempt(async () => { if (await undo(taxonomy)) await refresh(); });
 
   /** Everything in the filter: how many first, then the action, in the background of the service. */
   async function onFilter(action, productClass, comment) {
@@ -121,7 +134,7 @@ export async function table(main, { taxonomy, parameters, go }) {
       h('p', {}, `${number(preview.selected - preview.skipped)} ${t('of')} ${number(preview.selected)} ${t('products')}: ${t(`event ${action}`)}${productClass ? ` → ${productClass}` : ''}`),
       h('div', { class: 'row' }, h('button', { type: 'submit', class: 'primary', disabled: preview.selected === preview.skipped }, t('ok')), h('button', { type: 'button', autofocus: true, onclick: () => finish(false) }, t('cancel')))));
     if (!sure) return;
-    const begun = await post(`/assignments/${taxonomy}/actions`, { ...body, expectedCount: preview.selected });
+    const begun = await storing(post(`/assignments/${taxonomy}/actions`, { ...body, expectedCount: preview.selected }));
     const back = attempt(async () => { await restore(begun.actionId); toast(t('undone')); await refresh(); });
     const note = toast('', { stays: true, action: { label: t('undo'), run: back } });
     await finished(begun, (state) => { note.firstChild.textContent = `${t(`event ${action}`)}: ${number(state.done)} ${t('of')} ${number(state.selected)}`; });

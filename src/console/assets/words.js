@@ -28,6 +28,8 @@ const TEXTS = {
   updated: ['Changed', 'Geändert'], strategy: ['Found by', 'Gefunden durch'], sort: ['Order', 'Reihenfolge'],
   apply: ['Apply', 'Anwenden'], reset: ['Reset', 'Zurücksetzen'], from: ['from', 'von'], to: ['to', 'bis'],
   prefix: ['Class begins with', 'Klasse beginnt mit'], reviewNeeded: ['Only changed since a decision', 'Nur seit der Entscheidung geänderte'],
+  missing: ['There is no such page.', 'Diese Seite gibt es nicht.'], storesFirst: ['What you decided is still being stored. You are signed out as soon as it is.', 'Was Sie entschieden haben, wird noch gespeichert. Danach werden Sie abgemeldet.'],
+  notAllStored: ['Not all of it could be stored, so you are still signed in.', 'Nicht alles konnte gespeichert werden; Sie sind noch angemeldet.'], stillSignedIn: ['You are still signed in', 'Sie sind noch angemeldet'],
   nothing: ['Nothing here.', 'Nichts vorhanden.'], done: ['All done: nothing waits in this queue.', 'Alles erledigt: nichts wartet in dieser Liste.'],
   more: ['More', 'Mehr'], loading: ['Loading …', 'Lädt …'], away: ['The service does not answer. What you did is kept and sent again.', 'Der Dienst antwortet nicht. Ihre Eingaben bleiben und werden erneut gesendet.'],
   back: ['The service is back.', 'Der Dienst ist wieder da.'], refused: ['Refused', 'Abgelehnt'], open: ['Open', 'Öffnen'],
