@@ -32,10 +32,10 @@ pub(super) async fn config(settings: &ServeSettings) -> anyhow::Result<()> {
         Some(url) => {
             check_url(url)?;
             let store = Store::connect_with(url, &database.pool).await.context("DATABASE_URL: cannot connect")?;
-            search::Engine::new(&settings.search, &store).context("ELASTICSEARCH_URL")?;
             store.pool().close().await;
         }
     }
+    search::Engine::check(&settings.search).context("ELASTICSEARCH_URL")?;
     if database.data_dir.is_dir() {
         PictureStore::open(&database.data_dir, &settings.pictures).context("the store of pictures")?;
     }

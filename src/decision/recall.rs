@@ -171,7 +171,8 @@ impl Engine {
     ) -> (Verdict, Option<Recalled>) {
         let limit = self.memory.confidence().limit(basis.precision);
         let sure = |recalled: &Recalled| recalled.confidence >= limit;
-        let listed = |recalled: &Recalled| self.reference().nomenclature(taxonomy).contains(recalled.class.code);
+        // A line may have ended since, and a rule that told a segment apart.
+        let listed = |recalled: &Recalled| self.class(taxonomy, recalled.class).is_ok();
         if let Some(recalled) = judgement.class.filter(|recalled| sure(recalled) && listed(recalled)) {
             let sufficient = self.is_sufficient(taxonomy, recalled.class, today);
             let Recalled { class, confidence, .. } = recalled;

@@ -79,6 +79,15 @@ pub enum StartError {
         /// The server's log.
         log: PathBuf,
     },
+    /// A server of which nothing is to be seen from here serves the cluster.
+    #[error(
+        "the private PostgreSQL in {path} is in use by a server that cannot be seen from here, such as one of another \
+         container: run this there, for instance with docker exec, or set DATABASE_URL"
+    )]
+    Elsewhere {
+        /// Directory of the database.
+        path: PathBuf,
+    },
     /// Another process kept the start lock for too long.
     #[error("another process has been starting or stopping the private PostgreSQL for {seconds} s")]
     Busy {

@@ -1,4 +1,4 @@
-//! The three locks that keep processes on one data directory out of each other's way.
+//! The locks that keep processes on one data directory out of each other's way.
 //!
 //! All are locks of the operating system on open files: they end with their process, however it ends.
 
@@ -98,6 +98,18 @@ impl PlaceLocks {
         // A lock is not raised from shared to exclusive in one step: of two that leave together, each in its turn,
         // the second finds nobody.
         self.users.unlock().is_ok() && self.users.try_lock().is_ok()
+    }
+}
+
+/// Claims the cluster below `root` for a server that is about to start; none while another has it. The server is given the
+/// file and so holds the lock for as long as any of its processes lives, whoever sees them: a container sees none of another.
+pub(super) fn claim(root: &Path) -> Result<Option<File>, StartError> {
+    let path = root.join("server.lock");
+    let file = open(&path).map_err(file_error("open", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(source)) => Err(file_error("lock", &path)(source)),
     }
 }
 

@@ -47,10 +47,20 @@ pub(super) fn serves(pid: Pid, cluster: &Path) -> bool {
     match fs::read_link(format!("/proc/{}/cwd", pid.as_raw_nonzero())) {
         // A server works in its cluster's directory from its start to its end.
         Ok(directory) => cluster.canonicalize().is_ok_and(|cluster| cluster == directory),
+        // Root in a container may not look there where the server runs as another user; how it was called anybody may read.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).is_ok_and(|called| is_called(&called, cluster))
+        }
         // No answer for a process that has ended and not been waited for, or that belongs to somebody else; where the
         // system has no /proc, the number has to do.
         Err(error) => error.kind() == io::ErrorKind::NotFound && !Path::new("/proc/self/cwd").exists(),
     }
+}
+
+/// Whether a program was called as the server of `cluster`: with `-D` and its directory.
+fn is_called(called: &[u8], cluster: &Path) -> bool {
+    let words: Vec<&[u8]> = called.split(|byte| *byte == 0).collect();
+    words.windows(2).any(|pair| pair == [b"-D".as_slice(), cluster.as_os_str().as_encoded_bytes()])
 }
 
 fn parse(text: &str) -> Option<PidFile> {
@@ -79,6 +89,19 @@ mod tests {
         for (text, wanted) in cases {
             let found = parse(text).map(|file| (file.pid.as_raw_nonzero().get(), file.status));
             assert_eq!(found, wanted.map(|(pid, status)| (pid, status.to_owned())), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_known_by_how_it_was_called() {
+        let cluster = Path::new("/data/postgres/cluster");
+        for (called, wanted) in [
+            (&b"/usr/bin/postgres\0-D\0/data/postgres/cluster\0-p\x005432\0"[..], true),
+            (b"/usr/bin/postgres\0-D\0/data/postgres/cluster2\0", false),
+            (b"sleep\x0010\0", false),
+            (b"", false),
+        ] {
+            assert_eq!(is_called(called, cluster), wanted);
         }
     }
 

@@ -65,10 +65,7 @@ impl Place {
     /// The place of `data_dir` if a database has been made there, with its owner as the server's user.
     pub(super) fn existing(data_dir: &Path) -> Option<Place> {
         let data_dir = data_dir.canonicalize().ok()?;
-        let root = match fs::read_to_string(pointer(&data_dir)) {
-            Ok(path) => PathBuf::from(path.trim_end()),
-            Err(_) => data_dir.join("postgres"),
-        };
+        let root = pointed_to(&data_dir).unwrap_or_else(|| data_dir.join("postgres"));
         let owner = fs::metadata(root.join("cluster")).ok()?;
         let user = is_root().then(|| ServerUser {
             name: format!("number {}", owner.uid()),
@@ -84,10 +81,10 @@ impl Place {
         }
         let passwd = fs::read_to_string("/etc/passwd").unwrap_or_default();
         let user = server_user(&passwd).ok_or(StartError::NoServerUser)?;
-        let root = match fs::read_to_string(pointer(data_dir)) {
-            Ok(path) => PathBuf::from(path.trim_end()),
-            Err(_) if user.can_enter(data_dir) => data_dir.join("postgres"),
-            Err(_) => elsewhere(data_dir)?,
+        let root = match pointed_to(data_dir) {
+            Some(root) => root,
+            None if user.can_enter(data_dir) => data_dir.join("postgres"),
+            None => elsewhere(data_dir)?,
         };
         Ok(Place { root, user: Some(user) })
     }
@@ -218,8 +215,17 @@ fn elsewhere(data_dir: &Path) -> Result<PathBuf, StartError> {
         }
     }
     let root = shelf.join(format!("{hash}-{}", &random_hex()[..8]));
-    fs::write(pointer(data_dir), format!("{}\n", root.display())).map_err(file_error("write", &pointer(data_dir)))?;
+    // Whole or not at all: half of it would lead nowhere.
+    let (pointer, aside) = (pointer(data_dir), data_dir.join("postgres.place.new"));
+    let written = fs::write(&aside, format!("{}\n", root.display())).and_then(|()| fs::File::open(&aside)?.sync_all());
+    written.and_then(|()| fs::rename(&aside, &pointer)).map_err(file_error("write", &pointer))?;
     Ok(root)
+}
+
+/// Where the database lies that was put elsewhere; what is no absolute path was written by halves and leads nowhere.
+fn pointed_to(data_dir: &Path) -> Option<PathBuf> {
+    let path = PathBuf::from(fs::read_to_string(pointer(data_dir)).ok()?.trim_end());
+    path.is_absolute().then_some(path)
 }
 
 fn short_hash(path: &Path) -> String {
@@ -247,6 +253,17 @@ pub(super) fn random_hex() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_written_by_halves_leads_nowhere() {
+        let directory = tempfile::tempdir().expect("a directory");
+        for (written, wanted) in [("", None), ("var/lib\n", None), ("/a/b\n", Some("/a/b"))] {
+            fs::write(pointer(directory.path()), written).expect("written");
+            assert_eq!(pointed_to(directory.path()).as_deref(), wanted.map(Path::new), "{written:?}");
+        }
+        fs::remove_file(pointer(directory.path())).expect("gone");
+        assert_eq!(pointed_to(directory.path()), None);
+    }
 
     #[test]
     fn the_server_user_is_the_first_known_unprivileged_one() {

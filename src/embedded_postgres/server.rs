@@ -12,6 +12,7 @@ use tokio::process::Child;
 
 use super::cluster::PORT;
 use super::error::{StartError, end_of, file_error};
+use super::lock::claim;
 use super::pid_file::{self, PidFile};
 use super::place::Place;
 use super::programs::Programs;
@@ -72,10 +73,12 @@ impl Server {
             return Ok(Server::Adopted(pid, place.clone()));
         }
         loop {
-            match start(place, programs).await {
-                Err(StartError::Ended { log })
-                    if log.contains("pre-existing shared memory block") && started.elapsed() < ORPHANS_LIMIT =>
-                {
+            let outcome = match claim(place.root())? {
+                Some(lock) => start(place, programs, lock).await,
+                None => Err(StartError::Elsewhere { path: place.root().to_path_buf() }),
+            };
+            match outcome {
+                Err(error) if started.elapsed() < patience(&error, place) => {
                     if started.elapsed() > ORPHANS_GRACE {
                         end_orphans(&place.cluster());
                     }
@@ -124,21 +127,39 @@ pub(super) async fn stop(place: &Place) {
     tracing::error!("the private PostgreSQL could not be stopped");
 }
 
+/// For how long a failed start is tried again, since what a killed server left behind may be in the way.
+fn patience(error: &StartError, place: &Place) -> Duration {
+    match error {
+        StartError::Ended { log } if log.contains("pre-existing shared memory block") => ORPHANS_LIMIT,
+        StartError::Elsewhere { .. } if orphans(&place.cluster()).next().is_some() => ORPHANS_LIMIT,
+        // The last of them may have ended a moment ago.
+        StartError::Elsewhere { .. } => ORPHANS_GRACE,
+        _ => Duration::ZERO,
+    }
+}
+
 /// Ends what a server left behind that is dead itself: one of its processes that waits for a lock of another, dead one
 /// waits for ever, and keeps every new server from starting. None of them can write any more what is acknowledged.
-///
-/// They are known by the directory in which they work; where the system does not tell that, none is found.
 fn end_orphans(cluster: &Path) {
-    let Ok(cluster) = cluster.canonicalize() else { return };
-    let pids = fs::read_dir("/proc").into_iter().flatten();
-    let pids = pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
-    let works_there = |pid: &i32| fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|directory| directory == cluster);
-    for pid in pids.filter(works_there).filter_map(Pid::from_raw) {
+    for pid in orphans(cluster) {
         tracing::warn!(pid = pid.as_raw_nonzero().get(), "ending a process of a private PostgreSQL that died");
         if let Err(error) = kill_process(pid, Signal::KILL) {
             tracing::warn!(%error, "it cannot be ended");
         }
     }
+}
+
+/// Processes that work in a cluster that no server serves. They are known by the directory in which they work; where the
+/// system does not tell that, none is found.
+fn orphans(cluster: &Path) -> impl Iterator<Item = Pid> {
+    let cluster = cluster.canonicalize().ok();
+    let pids = fs::read_dir("/proc").into_iter().flatten();
+    let pids = pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    let works_there = move |pid: &i32| {
+        let directory = fs::read_link(format!("/proc/{pid}/cwd")).ok();
+        directory.is_some() && directory == cluster
+    };
+    pids.filter(works_there).filter_map(Pid::from_raw)
 }
 
 /// The process that already serves `place`, once it is ready; none if there is none or it is about to end.
@@ -159,10 +180,10 @@ async fn await_running(place: &Place, started: Instant) -> Result<Option<Pid>, S
     Ok(None)
 }
 
-async fn start(place: &Place, programs: &Programs) -> Result<Child, StartError> {
+async fn start(place: &Place, programs: &Programs, lock: File) -> Result<Child, StartError> {
     let log = open_log(&place.log())?;
     let log_start = log.metadata().map_or(0, |metadata| metadata.len());
-    let mut child = spawn(place, programs, log)?;
+    let mut child = spawn(place, programs, log, lock)?;
     let started = Instant::now();
     loop {
         let ended = child.try_wait().map_err(|source| StartError::Program { program: programs.postgres(), source })?;
@@ -180,7 +201,7 @@ async fn start(place: &Place, programs: &Programs) -> Result<Child, StartError> 
     }
 }
 
-fn spawn(place: &Place, programs: &Programs, log: File) -> Result<Child, StartError> {
+fn spawn(place: &Place, programs: &Programs, log: File, lock: File) -> Result<Child, StartError> {
     let failed = |source| StartError::Program { program: programs.postgres(), source };
     let mut command = place.command(&programs.postgres());
     command.arg("-D").arg(place.cluster());
@@ -197,6 +218,8 @@ fn spawn(place: &Place, programs: &Programs, log: File) -> Result<Child, StartEr
     }
     // A process group of its own: the interrupt key of the terminal is for the service, which then stops the server.
     command.process_group(0);
+    // It reads nothing there, and all its processes inherit the lock.
+    command.stdin(Stdio::from(lock));
     command.stdout(Stdio::from(log.try_clone().map_err(failed)?)).stderr(Stdio::from(log));
     tokio::process::Command::from(command).spawn().map_err(failed)
 }

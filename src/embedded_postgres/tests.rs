@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::process::{Signal, kill_process};
 use sqlx::{Connection, PgConnection};
 
+use super::lock::claim;
 use super::pid_file::PidFile;
 use super::place::Place;
 use super::*;
@@ -57,6 +58,22 @@ async fn a_database_keeps_its_rows_from_one_start_to_the_next() {
     let postgres = EmbeddedPostgres::start(directory.path()).await.expect("started");
     assert_eq!(read(&postgres.url()).await, [1, 2]);
     postgres.stop().await;
+}
+
+#[tokio::test]
+async fn a_cluster_that_a_server_has_which_is_not_seen_from_here_is_left_alone() {
+    let directory = directory();
+    EmbeddedPostgres::start(directory.path()).await.expect("started").stop().await;
+    let place = Place::existing(directory.path()).expect("a place");
+    // As a server in another container has it, whose processes have no number here.
+    let elsewhere = claim(place.root()).expect("a file").expect("nobody has it");
+    let refused = EmbeddedPostgres::start(directory.path()).await.expect_err("in use");
+    assert!(matches!(refused, StartError::Elsewhere { .. }), "{refused}");
+    drop(elsewhere);
+    let postgres = EmbeddedPostgres::start(directory.path()).await.expect("started");
+    assert!(claim(place.root()).expect("a file").is_none(), "the server holds it");
+    postgres.stop().await;
+    assert!(claim(place.root()).expect("a file").is_some());
 }
 
 #[tokio::test]

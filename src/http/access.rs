@@ -116,8 +116,9 @@ async fn run(tab: &Tab, request: Request, next: Next) -> Response {
         return error.into_response();
     }
     let longest = time_limit(request.uri().path()).saturating_sub(AHEAD);
+    let changes = level_of_method(request.method()) != Level::Read;
     let answer = within(longest, tab, next.run(request)).await;
-    tab.send(answer).await
+    tab.send(answer, changes).await
 }
 
 /// The answer, or that there is none in time: for want of the rest of the request, or for want of us.

@@ -156,28 +156,29 @@ fn named_products(products: impl Iterator<Item = (String, Option<i64>)>) -> Resu
     if faults.is_empty() { Ok(named) } else { Err(malformed(faults)) }
 }
 
-/// The class that an ASSIGN gives at a place of the request, judged as of today.
+/// The class at a place of the request.
 ///
 /// # Errors
-/// When it is not of the shape; that it is not of the taxonomy comes back inside, since it is told later.
-pub(super) fn given_class(
+/// When it is not of the shape.
+pub(super) fn class_at(field: &str, text: &str) -> Result<ProductClass, ApiError> {
+    text.parse().map_err(|error: MalformedProductClass| ApiError::malformed_at(field, error.to_string()))
+}
+
+/// A class that an ASSIGN gives, judged as of today; or that it is none of the taxonomy, which is told later.
+pub(super) fn judged(
     state: &AppState,
     taxonomy: Taxonomy,
     field: &str,
-    text: &str,
-) -> Result<Result<JudgedClass, Fault>, ApiError> {
-    let sent: ProductClass =
-        text.parse().map_err(|error: MalformedProductClass| ApiError::malformed_at(field, error.to_string()))?;
+    sent: ProductClass,
+) -> Result<JudgedClass, Fault> {
     if sent.code.digits() < MIN_CLASS_DIGITS {
         let message =
             format!("a class of an assignment has at least {MIN_CLASS_DIGITS} digits; {} is a chapter", sent.code);
-        return Ok(Err(Fault::at(field, "CLASS_TOO_SHORT", message)));
+        return Err(Fault::at(field, "CLASS_TOO_SHORT", message));
     }
-    let class =
-        state.engine.class(taxonomy, sent).map_err(|message| Fault::at(field, "UNKNOWN_PRODUCT_CLASS", message));
-    let judge =
-        |class| JudgedClass { class, sufficient: state.engine.is_sufficient(taxonomy, class, Utc::now().date_naive()) };
-    Ok(class.map(judge))
+    let class = state.engine.class(taxonomy, sent);
+    let class = class.map_err(|message| Fault::at(field, "UNKNOWN_PRODUCT_CLASS", message))?;
+    Ok(JudgedClass { class, sufficient: state.engine.is_sufficient(taxonomy, class, Utc::now().date_naive()) })
 }
 
 /// The action of that name.
@@ -221,33 +222,27 @@ pub(super) async fn act(
     let on_conflict = if skips { OnConflict::Skip } else { OnConflict::Fail };
     let mut sent = body.products;
     let named = named_products(sent.iter_mut().map(|item| (std::mem::take(&mut item.product_id), item.shop_id)))?;
-    // A class that is not of the shape comes before a taxonomy that does not exist.
-    let known = Taxonomy::from_name(&name);
-    let judging = known.unwrap_or(Taxonomy::Taric);
-    let shared = match params.one("productClass")? {
-        // One that another action has no use for is read, too: what is malformed is told.
-        Some(text) => Some(given_class(&state, judging, "productClass", text)?).filter(|_| action == Action::Assign),
-        None => None,
-    };
-    let mut items = Vec::with_capacity(named.len());
-    for (index, ((product_id, shop), sent)) in named.into_iter().zip(sent).enumerate() {
-        let version = sent.assignment_version.vat_rules;
-        let class = match (action, sent.product_class) {
-            (_, Some(text)) => {
-                let field = format!("products[{index}].productClass");
-                let judged = given_class(&state, judging, &field, &text)?;
-                Some(judged.map_err(|fault| fault.on(&product_id))).filter(|_| action == Action::Assign)
-            }
-            (Action::Assign, None) if shared.is_none() => {
-                return Err(ApiError::malformed_at("productClass", "is required with ASSIGN"));
-            }
-            (Action::Assign, None) => shared.clone(),
-            _ => None,
-        };
-        let class = wrong_comment.clone().map(Err).or(class);
-        items.push(ActionItem { product_id, shop, version, class });
+    // One that another action has no use for is read, too: what is malformed is told, before an unknown taxonomy is.
+    let shared = params.one("productClass")?.map(|text| class_at("productClass", text)).transpose()?;
+    let own_field = |index: usize| format!("products[{index}].productClass");
+    let mut own = Vec::with_capacity(sent.len());
+    for (index, item) in sent.iter().enumerate() {
+        own.push(item.product_class.as_deref().map(|text| class_at(&own_field(index), text)).transpose()?);
+    }
+    if action == Action::Assign && shared.is_none() && own.iter().any(Option::is_none) {
+        return Err(ApiError::malformed_at("productClass", "is required with ASSIGN"));
     }
     let taxonomy = taxonomy(&name)?;
+    let shared =
+        shared.filter(|_| action == Action::Assign).map(|class| judged(&state, taxonomy, "productClass", class));
+    let mut items = Vec::with_capacity(named.len());
+    for (index, (((product_id, shop), sent), own)) in named.into_iter().zip(sent).zip(own).enumerate() {
+        let own = own.filter(|_| action == Action::Assign);
+        let own = own.map(|class| judged(&state, taxonomy, &own_field(index), class));
+        let class = own.map(|judged| judged.map_err(|fault| fault.on(&product_id))).or_else(|| shared.clone());
+        let class = wrong_comment.clone().map(Err).or(class);
+        items.push(ActionItem { product_id, shop, version: sent.assignment_version.vat_rules, class });
+    }
     let request = ActionRequest { taxonomy, action, comment, on_conflict, items };
     let acted = state.store.act(&caller, &request).await?;
     state.wake.memory.notify_one();

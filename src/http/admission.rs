@@ -5,12 +5,13 @@
 //! that it does not keep the others out. Who finds no place within a moment is answered 503 with `Retry-After`, long
 //! before a client gives up.
 
+mod places;
 mod rate;
 mod share;
 mod turnstile;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -22,10 +23,10 @@ use clap::Args;
 use futures::FutureExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::computing;
 use crate::domain::access::TokenHash;
 use crate::http::error::ApiError;
 use crate::http::guarded::guarded;
+pub(super) use places::{Transfer, Work};
 use rate::Rate;
 pub(super) use rate::RateLeft;
 use share::{Held, Share};
@@ -123,8 +124,8 @@ pub(super) struct Tab {
     admission: Arc<Admission>,
     share: Arc<Share>,
     held: Arc<Mutex<Vec<Held>>>,
-    /// Permits of the budget among them.
-    charged: Arc<AtomicUsize>,
+    /// Permits of the budgets, of the account's and of the common one.
+    memory: Arc<Mutex<Option<Held>>>,
     entered: Arc<AtomicBool>,
     /// For how long it may still wait.
     patience: Arc<Mutex<Duration>>,
@@ -225,7 +226,7 @@ impl Admission {
             admission: Arc::clone(self),
             share: Arc::clone(share),
             held: Arc::default(),
-            charged: Arc::default(),
+            memory: Arc::default(),
             entered: Arc::default(),
             patience: Arc::new(Mutex::new(self.longest_wait)),
         }
@@ -257,12 +258,21 @@ impl Tab {
 
     /// Takes memory for so many bytes more. A request that needs more than the whole share gets the whole share.
     pub(super) async fn charge(&self, bytes: usize) -> Result<(), ApiError> {
-        let left = self.share.budget.saturating_sub(self.charged.load(Ordering::Relaxed));
-        let units = bytes.div_ceil(UNIT_BYTES).min(left);
-        let held = self.units(units).await?;
-        self.charged.fetch_add(units, Ordering::Relaxed);
-        self.keep(held);
+        let left = self.share.budget.saturating_sub(self.charged());
+        let more = self.units(bytes.div_ceil(UNIT_BYTES).min(left)).await?;
+        merge(&mut self.memory.lock().unwrap_or_else(PoisonError::into_inner), more);
         Ok(())
+    }
+
+    /// Takes memory until so many bytes are held in all: who holds enough already does not queue behind those who hold
+    /// nothing and wait for what is held.
+    pub(super) async fn cover(&self, bytes: usize) -> Result<(), ApiError> {
+        self.charge(bytes.saturating_sub(self.charged() * UNIT_BYTES)).await
+    }
+
+    /// Permits of the budget that are held.
+    fn charged(&self) -> usize {
+        count(&self.memory.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     async fn units(&self, units: usize) -> Result<Held, ApiError> {
@@ -296,18 +306,28 @@ impl Tab {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).push(held);
     }
 
-    /// Gives back what the request held, and charges its answer until it is sent or given up.
-    pub(super) async fn send(&self, answer: Response) -> Response {
+    /// Gives back what the request held but for the memory of its answer, which is charged until it is sent or given up. An
+    /// answer for which there is no memory is refused where nothing was changed, and otherwise goes out all the same.
+    pub(super) async fn send(&self, answer: Response, changes: bool) -> Response {
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.held.lock().unwrap_or_else(PoisonError::into_inner).clear();
         let length = answer.body().size_hint().lower();
         if length <= SMALL_ANSWER_BYTES {
             return answer;
         }
         let length = usize::try_from(length).unwrap_or(usize::MAX);
-        match self.units(length.div_ceil(UNIT_BYTES).min(self.share.budget)).await {
-            Ok(held) => answer.map(|body| guarded(body, held)),
-            Err(error) => error.into_response(),
+        let (units, held) = (length.div_ceil(UNIT_BYTES).min(self.share.budget), count(&memory));
+        if let Some(memory) = &mut memory {
+            for permits in memory {
+                drop(permits.split(held.saturating_sub(units)));
+            }
         }
+        match self.units(units.saturating_sub(held)).await {
+            Ok(more) => merge(&mut memory, more),
+            Err(error) if !changes => return error.into_response(),
+            Err(_) => {}
+        }
+        answer.map(|body| guarded(body, memory))
     }
 
     /// Takes a place among those that search, until the request is over.
@@ -341,47 +361,17 @@ impl<S: Send + Sync> FromRequestParts<S> for Tab {
     }
 }
 
-/// A place among the files that come in or go out.
-#[derive(Debug)]
-pub(super) struct Transfer {
-    /// Of the account, and of all.
-    storing: [Arc<Semaphore>; 2],
-    _held: [Held; 2],
-}
-
-impl Transfer {
-    /// Stores a file when it is its turn, however long that takes: those before it are at most as many as have a place.
-    pub(super) async fn turn<T>(&self, store: impl Future<Output = T>) -> T {
-        // Nobody closes these semaphores, so that neither of the two is ever missing.
-        let _own = self.storing[0].acquire().await;
-        let _common = self.storing[1].acquire().await;
-        store.await
+/// Adds permits to those that are held.
+fn merge(held: &mut Option<Held>, more: Held) {
+    match held {
+        Some(held) => held.iter_mut().zip(more).for_each(|(held, more)| held.merge(more)),
+        None => *held = Some(more),
     }
 }
 
-/// A place among the requests that take much of a processor.
-#[derive(Debug)]
-pub(super) struct Work {
-    cores: Arc<Semaphore>,
-    _held: Held,
-}
-
-impl Work {
-    /// Computes on a thread made for work that blocks, when it is this request's turn.
-    ///
-    /// A request whose client has gone gives up its future and takes no further turn: long work takes many short ones.
-    pub(super) async fn turn<T: Send + 'static>(
-        &self,
-        compute: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, ApiError> {
-        let closed = |error: &dyn std::fmt::Display| ApiError::Internal(format!("computing: {error}"));
-        let turn = Arc::clone(&self.cores).acquire_owned().await.map_err(|error| closed(&error))?;
-        let compute = move || {
-            let _turn = turn;
-            compute()
-        };
-        computing::spawn(compute).await.map_err(|error| closed(&error))
-    }
+/// How many permits are held, of either budget.
+fn count(held: &Option<Held>) -> usize {
+    held.as_ref().map_or(0, |held| held[0].num_permits())
 }
 
 fn overloaded() -> ApiError {

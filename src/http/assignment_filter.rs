@@ -133,7 +133,9 @@ impl SentFilter {
         filter.updated_before = instant(params, "updatedTo")?.map(|(_, behind)| behind);
         let criteria = match params.one("filterCriteria")? {
             // An empty list of criteria selects all.
-            Some(text) => Some(Criteria::parse(text).map_err(malformed)?).filter(|_| text.trim() != "[]"),
+            Some(text) => {
+                Some(Criteria::parse(text).map_err(malformed)?).filter(|criteria| !criteria.elements.is_empty())
+            }
             None => None,
         };
         Ok(SentFilter { filter, criteria })
@@ -341,6 +343,10 @@ mod tests {
         assert_eq!((sent.filter.with_labels, sent.filter.without_labels), (vec!["x".to_owned()], vec!["y".to_owned()]));
         assert_eq!((sent.filter.confidence_from, sent.filter.review_needed), (Some(0.5), Some(true)));
         assert!(sent.criteria.is_some());
+        for empty in ["filterCriteria=[]", "filterCriteria=[%20]"] {
+            let sent = SentFilter::optional(&Params::parse(empty).expect("a query")).expect("a filter");
+            assert!(sent.criteria.is_none(), "{empty}: none selects all");
+        }
         let all = |name: &str, value: serde_json::Value| json!({"assignmentStatus": "ALL", name: value});
         for bad in [
             json!({}),

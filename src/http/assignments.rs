@@ -121,7 +121,7 @@ pub(super) async fn list(
     let ends = page.items.first().zip(page.items.last()).map(|(first, last)| (first.key(order), last.key(order)));
     let path = format!("/assignments/{}", taxonomy.name());
     let (more_after, more_before) = (page.more_after, page.more_before);
-    tab.charge(weight).await?;
+    tab.cover(weight).await?;
     let items = listed(&state, &caller, &tab, taxonomy, page.items, &embeds).await?;
     let page = crate::store::pages::Page { items, more_after, more_before };
     let (own, query) = (state.links.clone(), query.unwrap_or_default());
@@ -238,7 +238,8 @@ async fn listed(
                     let picture = product.has_picture.then(|| state.links.picture(shop, &product.product_id));
                     let shown = ReviewedProductAnswer::new(
                         product.version,
-                        product.shop_ids.clone(),
+                        // A local product is always of its shop.
+                        shop.number().map_or_else(|| product.shop_ids.clone(), |own| vec![own]),
                         &product.details,
                         picture,
                     );

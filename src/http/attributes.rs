@@ -14,6 +14,7 @@ use crate::http::body::{JsonBody, PatchBody, body_as, malformed, value_with_null
 use crate::http::described::errors::{ADMIN, ATTRIBUTE, BODY, Errors, IN_USE, PLAIN, TAKEN, WRONG_ATTRIBUTE};
 use crate::http::described::kinds::{AttributeTags, AttributeText, DisplayText, ObjectTypeName, ValueFormatName};
 use crate::http::error::ApiError;
+use crate::http::params::require_no_nul;
 use crate::http::state::AppState;
 use crate::store::accounts::Caller;
 
@@ -178,6 +179,7 @@ pub(super) async fn change(
     PatchBody(body): PatchBody,
 ) -> Result<Json<MerchantProductAttribute>, ApiError> {
     let body = body.into_value().await?;
+    require_no_nul("fieldName", &field_name)?;
     if !body.is_object() {
         return Err(ApiError::malformed("a patch is an object"));
     }
@@ -208,6 +210,7 @@ pub(super) async fn remove(
     caller: Caller,
     Path(field_name): Path<String>,
 ) -> Result<StatusCode, ApiError> {
+    require_no_nul("fieldName", &field_name)?;
     state.store.remove_attribute(caller.account, &field_name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::Json;
+use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use uuid::Uuid;
 use crate::domain::Fault;
 use crate::domain::assignment::Action;
 use crate::domain::forms::TaxonomyName;
-use crate::http::actions::{action_named, comment, given_class};
+use crate::http::actions::{action_named, class_at, comment, judged};
 use crate::http::admission::Tab;
 use crate::http::assignment_filter::SentFilter;
 use crate::http::body::{JsonBody, body_as};
@@ -181,12 +182,10 @@ pub(super) async fn act(
     if action == Action::Assign && body.product_class.is_none() {
         return Err(ApiError::malformed_at("productClass", "is required with ASSIGN"));
     }
+    // One that another action has no use for is read, too: what is malformed is told, before an unknown taxonomy is.
+    let class = body.product_class.map(|text| class_at("productClass", &text)).transpose()?;
     let taxonomy = taxonomy(&name)?;
-    let class = match body.product_class {
-        // One that another action has no use for is read, too: what is malformed is told.
-        Some(text) => Some(given_class(&state, taxonomy, "productClass", &text)?).filter(|_| action == Action::Assign),
-        None => None,
-    };
+    let class = class.filter(|_| action == Action::Assign).map(|class| judged(&state, taxonomy, "productClass", class));
     let action = BulkAction {
         taxonomy,
         action,
@@ -287,6 +286,8 @@ pub(super) async fn undo(
     State(state): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
+    // Nothing in it is asked for, and it is read all the same: by its body a repetition is known.
+    _: Bytes,
 ) -> Result<(StatusCode, Json<ActionProgressAnswer>), ApiError> {
     let id = state.store.begin_undo(&caller, action_id(&id)?).await?;
     begun(&state, &caller, id).await

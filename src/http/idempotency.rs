@@ -4,6 +4,8 @@
 //! crash leaves both or neither. A request that has begun is done to its end even when its client goes away: the client
 //! asks again and is told. Of answers that tell of a moment only (401, 403, 408, 413, 429, 5xx) nothing is kept.
 
+mod fingerprint;
+
 use std::panic::{AssertUnwindSafe, resume_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +16,6 @@ use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::{FutureExt, StreamExt};
-use sha2::{Digest, Sha256};
 use tracing::Instrument;
 use uuid::Uuid;
 
@@ -28,6 +29,7 @@ use crate::http::openapi;
 use crate::http::state::AppState;
 use crate::store::idempotency::{Claimed, Kept, Key};
 use crate::store::tx::{Held, held};
+use fingerprint::Fingerprint;
 
 /// The header of an answer that was given before.
 static REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -94,21 +96,6 @@ fn key(request: &Request) -> Result<Option<Key>, ApiError> {
     Ok(Some(Key { account, level, key: text.to_owned() }))
 }
 
-/// What tells one request from another: method, path with query, and body.
-struct Fingerprint {
-    digest: Sha256,
-    /// Whether the body was read to its end.
-    whole: bool,
-}
-
-impl Fingerprint {
-    fn begin(request: &Request) -> Fingerprint {
-        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-        let digest = Sha256::new().chain_update(request.method().as_str()).chain_update(b" ").chain_update(path);
-        Fingerprint { digest: digest.chain_update(b"\n"), whole: false }
-    }
-}
-
 /// Answers again, when the request is the same.
 async fn replay(kept: Kept, request: Request) -> Response {
     let mut fingerprint = Fingerprint::begin(&request);
@@ -120,9 +107,9 @@ async fn replay(kept: Kept, request: Request) -> Response {
         if length > PRODUCTS_MIB << 20 {
             break;
         }
-        fingerprint.digest.update(&chunk);
+        fingerprint.take(&chunk);
     }
-    if fingerprint.digest.finalize()[..] != kept.request_hash[..] {
+    if fingerprint.value() != kept.request_hash {
         return ApiError::KeyReused.into_response();
     }
     let status = u16::try_from(kept.status).ok().and_then(|status| StatusCode::from_u16(status).ok());
@@ -177,7 +164,7 @@ async fn observed(request: Request, fingerprint: Arc<Mutex<Fingerprint>>) -> Res
     let note = move |chunk: Option<&[u8]>| {
         let mut fingerprint = fingerprint.lock().unwrap_or_else(PoisonError::into_inner);
         match chunk {
-            Some(chunk) => fingerprint.digest.update(chunk),
+            Some(chunk) => fingerprint.take(chunk),
             None => fingerprint.whole = true,
         }
     };
@@ -216,7 +203,7 @@ async fn settle(
     let status = answer.status();
     let (digest, whole) = {
         let fingerprint = fingerprint.lock().unwrap_or_else(PoisonError::into_inner);
-        (fingerprint.digest.clone().finalize(), fingerprint.whole)
+        (fingerprint.value(), fingerprint.whole)
     };
     let told = matches!(status.as_u16(), 400 | 404 | 409 | 415 | 422) && whole;
     if !(status.is_success() || told) {
@@ -247,7 +234,7 @@ async fn settle(
     };
     let of = |name: &HeaderName| Some((name.to_string(), parts.headers.get(name)?.to_str().ok()?.to_owned()));
     let kept = Kept {
-        request_hash: digest.to_vec(),
+        request_hash: digest,
         status: i16::try_from(status.as_u16()).unwrap_or_default(),
         headers: KEPT_HEADERS.iter().filter_map(of).collect(),
         body: bytes,

@@ -14,6 +14,7 @@ use crate::http::body::{Document, JsonBody, body_as};
 use crate::http::described::errors::{ADMIN, ASSIGNMENT, BODY, EDIT, Errors, LABEL, PLAIN, TAKEN, WRONG_LABEL};
 use crate::http::described::kinds::{ColorForm, LabelForm};
 use crate::http::error::ApiError;
+use crate::http::params::require_no_nul;
 use crate::http::state::AppState;
 use crate::store::StoreError;
 use crate::store::accounts::Caller;
@@ -156,6 +157,7 @@ pub(super) async fn change(
     JsonBody(body): JsonBody,
 ) -> Result<Json<AssignmentLabel>, ApiError> {
     let sent: LabelChange = body_as(body).await?;
+    require_no_nul("label", &name)?;
     if sent.label.is_none() && sent.color.is_none() {
         return Err(ApiError::malformed("the body names neither a label nor a color to change"));
     }
@@ -185,6 +187,7 @@ pub(super) async fn remove(
     caller: Caller,
     Path(name): Path<String>,
 ) -> Result<StatusCode, ApiError> {
+    require_no_nul("label", &name)?;
     state.store.remove_label(&caller, &name).await?;
     shed(&state, &caller).await;
     Ok(StatusCode::NO_CONTENT)

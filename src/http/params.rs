@@ -55,6 +55,11 @@ pub(super) fn unknown_parameter(name: &str, known: &[String]) -> ApiError {
     ApiError::BadRequest(format!("{name} {message}"), vec![fault])
 }
 
+/// Refuses a part of a path with the one character that the database cannot hold.
+pub(super) fn require_no_nul(field: &str, text: &str) -> Result<(), ApiError> {
+    if text.contains('\0') { Err(ApiError::malformed_at(field, "holds the character U+0000")) } else { Ok(()) }
+}
+
 impl Params {
     /// Refuses the first parameter whose name is not among these.
     pub(super) fn only(&self, known: &[String]) -> Result<(), ApiError> {

@@ -21,7 +21,7 @@ use crate::http::body::{Document, JsonBody, PRODUCT_MIB, PRODUCTS_MIB, PatchBody
 use crate::http::described::errors::{BODY, EDIT, EXISTING, Errors, PRODUCT, QUOTA, STALE, WRONG};
 use crate::http::described::kinds::{ApplicationList, ConflictRule, DetailName};
 use crate::http::error::ApiError;
-use crate::http::params::Params;
+use crate::http::params::{Params, require_no_nul};
 use crate::http::state::AppState;
 use crate::store::accounts::Caller;
 use crate::store::products::NewProduct;
@@ -64,10 +64,9 @@ impl PathParts {
     }
 
     fn product_id(&self) -> Result<&str, ApiError> {
-        match self.product_id.as_deref() {
-            Some(id) if id.contains('\0') => Err(ApiError::malformed_at("productId", "holds the character U+0000")),
-            id => Ok(id.unwrap_or_default()),
-        }
+        let id = self.product_id.as_deref().unwrap_or_default();
+        require_no_nul("productId", id)?;
+        Ok(id)
     }
 }
 

@@ -125,6 +125,14 @@ impl Engine {
         }
     }
 
+    /// Judges the settings alone.
+    ///
+    /// # Errors
+    /// As [`Engine::new`].
+    pub fn check(settings: &Settings) -> Result<(), SettingsError> {
+        settings.elasticsearch_url.as_ref().map_or(Ok(()), |urls| elasticsearch::check(settings, urls.as_slice()))
+    }
+
     /// A page of products that satisfy criteria, in the order of their ids. Answers or fails within the deadline.
     ///
     /// # Errors

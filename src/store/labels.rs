@@ -152,8 +152,13 @@ impl Store {
         with_retries(|| async {
             let mut tx = self.begin().await?;
             let leaving: Option<(i64, String, Option<String>, Option<String>)> = sqlx::query_as(
-                "select account_id, label, becomes, left_by from assignment_labels
-                 where leaving and ($1 is null or account_id = $1) limit 1 for update skip locked",
+                "select account_id, label, becomes, left_by from assignment_labels left_one
+                 where leaving and ($1 is null or account_id = $1)
+                       -- One that others still become is carried by more and more.
+                       and not exists (select from assignment_labels earlier
+                                       where earlier.account_id = left_one.account_id and earlier.leaving
+                                             and earlier.becomes = left_one.label)
+                 limit 1 for update skip locked",
             )
             .bind(account)
             .fetch_optional(&mut *tx)

@@ -238,6 +238,8 @@ async fn an_action_by_filter_that_is_wrong_does_nothing() {
         assert_eq!(statuses(&app, &["a"]).await, ["ASSIGNED"], "{body}");
     }
     app.post("/assignments/HS/actions", by_filter("REJECT", json!({}))).await.expect(404);
+    let malformed = json!({"action": "ASSIGN", "productClass": "x", "filter": {"assignmentStatus": "ALL"}});
+    app.post("/assignments/HS/actions", malformed).await.expect(400);
     app.get("/assignments/actions/none").await.expect(404);
     app.get("/assignments/actions/00000000-0000-0000-0000-000000000000").await.expect(404);
     app.post("/assignments/actions/00000000-0000-0000-0000-000000000000/undo", json!({})).await.expect(404);

@@ -118,6 +118,8 @@ async fn a_declaration_goes_when_no_product_uses_it() {
         app.delete(&format!("{PATH}/{name}")).await.expect(404);
     }
     assert_eq!(app.get(PATH).await.expect(200).body, json!({"items": []}));
+    app.delete(&format!("{PATH}/a%00b")).await.expect(400);
+    app.patch(&format!("{PATH}/a%00b"), json!({})).await.expect(400);
     let editor = app.token("shop", "eve", vat_classification::domain::access::Level::Edit).await;
     let path = format!("{PATH}/weight");
     app.raw(&editor, "DELETE", &path, "application/json", axum::body::Body::empty()).await.expect(403);

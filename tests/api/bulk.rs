@@ -228,7 +228,10 @@ async fn deletions_are_all_or_none_unless_what_fails_is_to_be_skipped() {
         let path = format!("{list}/deletions");
         let named = |id: &str, version: i64| json!({"productId": id, "currentVersion": version});
         app.post(&path, json!({"products": [named("a", 1), named("none", 1)]})).await.expect(404);
-        app.post(&path, json!({"products": [named("a", 1), named("b", 2)]})).await.expect(409);
+        let stale = app.post(&path, json!({"products": [named("a", 1), named("b", 2)]})).await.expect(409).body;
+        assert!(stale["currentVersion"].is_null() && stale["errors"][0]["currentVersion"] == 1, "{stale}");
+        let stale = app.post(&path, json!({"products": [named("b", 2)]})).await.expect(409).body;
+        assert_eq!(stale["currentVersion"], 1);
         app.get(&format!("{list}/a")).await.expect(200);
         let body = json!({"products": [named("b", 2), named("a", 1), named("none", 1)], "onConflict": "SKIP"});
         let skipped = app.post(&path, body).await.expect(200).body;

@@ -1,10 +1,12 @@
 //! Requests with an Idempotency-Key are done once.
 
+use std::io::Cursor;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::http::{Request, header};
 use futures::future::join_all;
+use image::{DynamicImage, ImageFormat};
 use serde_json::{Value, json};
 use uuid::Uuid;
 use vat_classification::domain::access::{Level, Plan};
@@ -28,6 +30,32 @@ async fn keyed(app: &App, token: &str, key: &str, method: &str, path: &str, body
 
 fn replayed(answer: &Answer) -> bool {
     answer.headers.get("idempotency-replayed").is_some_and(|value| value == "true")
+}
+
+/// Uploads the picture of a product as a form with a boundary of its own, as each client makes another one each time.
+async fn keyed_picture(app: &App, boundary: &str, png: &[u8]) -> Answer {
+    let head = format!("--{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.png\"\r\n\r\n");
+    let body = [head.as_bytes(), png, format!("\r\n--{boundary}--\r\n").as_bytes()].concat();
+    let request = Request::post(format!("{BASE_PATH}{GLOBAL}/product-picture?productId=p"))
+        .header(header::AUTHORIZATION, format!("Bearer {}", app.token))
+        .header(header::CONTENT_TYPE, format!("multipart/form-data; boundary={boundary}"))
+        .header("Idempotency-Key", "picture");
+    app.send(request.body(Body::from(body)).expect("a request")).await
+}
+
+#[tokio::test]
+async fn a_picture_that_is_sent_again_is_the_same_request_whatever_the_boundary_of_its_form() {
+    let app = App::start().await;
+    app.create(&[("p", "Kaffee")]).await;
+    let [one, other] = [1, 2].map(|side| {
+        let mut png = Cursor::new(Vec::new());
+        DynamicImage::new_rgb8(side, side).write_to(&mut png, ImageFormat::Png).expect("a picture");
+        png.into_inner()
+    });
+    let first = keyed_picture(&app, "first", &one).await.expect(201);
+    let again = keyed_picture(&app, "another-one", &one).await.expect(201);
+    assert!(replayed(&again) && again.body["url"] == first.body["url"], "{}", again.body);
+    assert_eq!(keyed_picture(&app, "first", &other).await.expect(422).body["code"], "IDEMPOTENCY_KEY_REUSED");
 }
 
 /// The answer without what is of its own at every time.
@@ -306,8 +334,8 @@ async fn actions_by_filter_and_changed_labels_are_done_once_too() {
     let done = app.get(&format!("/assignments/actions/{id}")).await.expect(200).body;
     assert_eq!((&done["selected"], &done["done"]), (&json!(2), &json!(2)), "{done}");
     let undo = format!("/assignments/actions/{id}/undo");
-    let undone = keyed(&app, &app.token, "undo", "POST", &undo, "").await.expect(202);
-    let again = keyed(&app, &app.token, "undo", "POST", &undo, "").await.expect(202);
+    let undone = keyed(&app, &app.token, "undo", "POST", &undo, "{}").await.expect(202);
+    let again = keyed(&app, &app.token, "undo", "POST", &undo, "{}").await.expect(202);
     assert_eq!(content(&again), content(&undone));
 
     app.post("/assignments/assignment-labels", json!({"label": "old", "color": "#112233"})).await.expect(201);

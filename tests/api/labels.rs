@@ -152,6 +152,8 @@ async fn a_removed_label_is_detached_everywhere_and_is_for_administrators() {
     }
     app.delete(&path).await.expect(204);
     app.delete(&path).await.expect(404);
+    app.delete(&format!("{DEFINITIONS}/a%00b")).await.expect(400);
+    app.patch(&format!("{DEFINITIONS}/a%00b"), json!({"label": "c"})).await.expect(400);
     assert_eq!(app.assignment("TARIC", "a").await["labels"], json!([]));
     assert_eq!(app.get(DEFINITIONS).await.expect(200).body, json!({"items": []}));
     app.put("/assignments", json!({"assignmentUuids": uuids, "labels": ["a/b"]})).await.expect(422);
@@ -172,4 +174,25 @@ async fn a_label_that_still_leaves_is_not_attached_and_not_defined_anew() {
     while app.store.shed_label(None).await.expect("shed") {}
     assert_eq!(app.assignment("TARIC", "a").await["labels"], json!([]));
     app.post(DEFINITIONS, json!({"label": "red", "color": "#FF0000"})).await.expect(201);
+}
+
+#[tokio::test]
+async fn a_label_that_others_still_become_leaves_when_they_have() {
+    for third in [None, Some("third")] {
+        let app = App::start().await;
+        app.create(&[("a", "Kaffee")]).await;
+        app.post(DEFINITIONS, json!({"label": "old", "color": "#FF0000"})).await.expect(201);
+        let uuids = [app.assignment("TARIC", "a").await["assignmentUuid"].clone()];
+        app.put("/assignments", json!({"assignmentUuids": uuids, "labels": ["old"]})).await.expect(200);
+        // One request is still putting the new name on assignments as another takes that name away.
+        let caller = app.caller("anna").await;
+        app.store.change_label(&caller, "old", Some("new"), None).await.expect("renamed");
+        match third {
+            None => app.store.remove_label(&caller, "new").await.expect("removed"),
+            Some(third) => drop(app.store.change_label(&caller, "new", Some(third), None).await.expect("renamed")),
+        }
+        while app.store.shed_label(None).await.expect("shed") {}
+        let labels: Vec<&str> = third.into_iter().collect();
+        assert_eq!(app.assignment("TARIC", "a").await["labels"], json!(labels));
+    }
 }

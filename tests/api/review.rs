@@ -21,7 +21,7 @@ pub(crate) async fn mixed() -> App {
     let products = json!({"coffee": coded("0901 21 00", json!([7])), "tea": coded("0902 10 00", json!([7, 8])),
         "bread": coded("1905", json!([])), "vague": german("Geschenk")});
     app.post("/products/global", products).await.expect(201);
-    app.post("/shops/7/products/local", json!({"coffee": coded("0901 21 00", json!([7]))})).await.expect(201);
+    app.post("/shops/7/products/local", json!({"coffee": coded("0901 21 00", json!([]))})).await.expect(201);
     app.assign().await;
     app
 }
@@ -160,6 +160,8 @@ async fn lists_embed_what_a_reviewer_needs() {
     assert_eq!((&texts["productName"], &texts["productTags"]), (&json!("Socken aus Baumwolle"), &json!(["Strumpf"])));
     assert!(of("long")["candidates"][0]["path"].is_array());
     assert_eq!(of("coffee")["product"]["customsCodes"]["taricCode"], "0901 21 00");
+    let local = items.iter().find(|item| item["shopId"] == 7).expect("the local product");
+    assert_eq!(local["product"]["shopIds"], json!([7]), "a local product is of its shop whatever was sent");
     let rates = of("coffee")["vatRates"].as_array().expect("rates");
     let countries: usize = rates.iter().map(|rate| rate["countries"].as_array().map_or(0, Vec::len)).sum();
     assert_eq!(countries, 27);

@@ -20,7 +20,7 @@ const NO_FACT: &str = "-";
 const GAP: &str = "gap";
 
 /// Sides that no word settles, the codes for which that holds, and why.
-const WITHOUT_WORDS: [(u8, &[&str], &str); 19] = [
+const WITHOUT_WORDS: [(u8, &[&str], &str); 18] = [
     (1, &["0101", "0106"], "which animals are for food or farming differs by country"),
     (1, &["0207", "0208", "0712", "0714"], "other goods of the code are gaps in any case"),
     (1, &["1806"], "household chocolate is told from other chocolate by its cocoa"),
@@ -38,8 +38,7 @@ const WITHOUT_WORDS: [(u8, &[&str], &str); 19] = [
     (18, &["5805", "97"], "who sells it decides"),
     (19, &["190120"], "dough of bread is a gap in any case"),
     (41, &["4902"], "the register of the press is not in a name"),
-    (54, &["0402", "0811", "1901", "1905", "2001", "2005", "2008", "2009", "2101", "2103"], "the sugar in it decides"),
-    (65, &["1901"], "milk for babies is not told from their porridge yet"),
+    (54, &["0402", "0811", "1901", "1905", "2001", "2005", "2008", "2009", "2101"], "the sugar in it decides"),
 ];
 
 /// `yes`, or the facts that are missing and the gaps, in order.

@@ -90,12 +90,41 @@ async fn a_request_waits_no_longer_for_several_things_than_for_one() {
 async fn a_large_answer_is_charged_until_it_is_dropped() {
     let admission = small();
     let large = || Response::new(Body::from(vec![0; 40 << 20]));
-    let answer = admission.tab(1).send(large()).await;
+    let answer = admission.tab(1).send(large(), false).await;
     assert_eq!(answer.status(), 200);
-    assert_eq!(admission.tab(1).send(large()).await.status(), 503);
-    assert_eq!(admission.tab(1).send(Response::new(Body::from("small"))).await.status(), 200);
+    assert_eq!(admission.tab(1).send(large(), false).await.status(), 503);
+    assert_eq!(admission.tab(1).send(Response::new(Body::from("small")), false).await.status(), 200);
     drop(answer);
-    assert_eq!(admission.tab(1).send(large()).await.status(), 200);
+    assert_eq!(admission.tab(1).send(large(), false).await.status(), 200);
+}
+
+#[tokio::test]
+async fn who_holds_memory_waits_for_nobody_who_holds_none() {
+    let admission = small();
+    let (lists, late) = ([admission.tab(1), admission.tab(1)], admission.tab(1));
+    for list in &lists {
+        list.charge(24 << 20).await.expect("half of the 48 MiB");
+    }
+    let mut waiting = Box::pin(late.charge(24 << 20));
+    assert!(futures::poll!(waiting.as_mut()).is_pending());
+    let [first, second] = lists;
+    first.cover(20 << 20).now_or_never().expect("at once").expect("it holds more");
+    let page = Response::new(Body::from(vec![0; 20 << 20]));
+    let answer = first.send(page, false).now_or_never().expect("at once");
+    assert_eq!(answer.status(), 200);
+    drop((answer, first));
+    waiting.await.expect("what the first held");
+    assert!(is_refused(second.cover(25 << 20).await), "there is no more");
+}
+
+#[tokio::test]
+async fn a_change_that_was_made_is_told_whatever_memory_there_is() {
+    let admission = small();
+    let holder = admission.tab(1);
+    holder.charge(48 << 20).await.expect("the whole share");
+    let large = || Response::new(Body::from(vec![0; 40 << 20]));
+    assert_eq!(admission.tab(1).send(large(), false).await.status(), 503);
+    assert_eq!(admission.tab(1).send(large(), true).await.status(), 200);
 }
 
 #[tokio::test]
@@ -104,7 +133,7 @@ async fn a_large_answer_is_charged_while_its_client_does_not_read_it() {
     let tab = admission.tab(1);
     let large = move || {
         let tab = tab.clone();
-        async move { tab.send(Response::new(Body::from(vec![0; 40 << 20]))).await }
+        async move { tab.send(Response::new(Body::from(vec![0; 40 << 20])), false).await }
     };
     let app = axum::Router::new().route("/", axum::routing::get(large));
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

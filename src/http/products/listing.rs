@@ -137,7 +137,7 @@ pub(super) async fn show(
         }
     };
     // A page of few products may weigh more than was asked for them.
-    tab.charge(bytes).await?;
+    tab.cover(bytes).await?;
     let path = format!("{}{below}", links::products_path(shop));
     let (own, query) = (state.links.clone(), query.to_owned());
     let answer = move || {

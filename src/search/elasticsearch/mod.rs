@@ -44,6 +44,11 @@ pub struct Elasticsearch {
     missing: Arc<AtomicBool>,
 }
 
+/// Judges settings without a store.
+pub(super) fn check(settings: &Settings, urls: &[url::Url]) -> Result<(), SettingsError> {
+    client::nodes(settings, urls).map(drop)
+}
+
 impl Elasticsearch {
     pub(super) fn new(settings: &Settings, urls: &[url::Url], store: &Store) -> Result<Elasticsearch, SettingsError> {
         Ok(Elasticsearch {

@@ -80,7 +80,10 @@ fn first_failure(fates: &[Fate]) -> Option<StoreError> {
     if !unknown.is_empty() {
         Some(StoreError::NotFound(unknown))
     } else if !stale.is_empty() {
-        Some(StoreError::Conflict { faults: stale, current_version: None })
+        // Of several each entry has its own.
+        let current_version =
+            if fates.len() == 1 { stale.first().and_then(|fault| fault.current_version) } else { None };
+        Some(StoreError::Conflict { faults: stale, current_version })
     } else if !broken.is_empty() {
         Some(StoreError::Unprocessable(broken))
     } else {
@@ -206,6 +209,8 @@ impl Store {
                     Err(error) => Some(Fate::of(error)?),
                 });
             }
+            // Assignments are locked part by part, and everybody locks them by the keys of their products.
+            named.sort_by_key(|(.., current)| current.product_key);
             let declared = Declared::default();
             let mut updating = Updating { caller, shop, skip, fates, declared, entries: Vec::new(), requeued: 0 };
             for (bytes, part) in parts(&named, |(.., current)| current.size) {

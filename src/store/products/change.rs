@@ -114,7 +114,10 @@ pub(super) async fn replace_products<'a>(
     entries: &mut Vec<Entry<'a>>,
 ) -> Result<usize, StoreError> {
     let mut queued = 0;
-    for (_, part) in parts(replacements, |(current, ..)| current.size) {
+    // Assignments are locked part by part, and everybody locks them by the keys of their products.
+    let mut replacements = replacements.to_vec();
+    replacements.sort_by_key(|(current, ..)| current.product_key);
+    for (_, part) in parts(&replacements, |(current, ..)| current.size) {
         let stored = details_of(tx, part.iter().map(|(current, ..)| *current)).await?;
         let change = part.iter().map(|&(current, new, columns)| {
             let before = stored.readable(current);

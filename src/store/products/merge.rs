@@ -68,8 +68,12 @@ impl Store {
         let existing = lock_products(&mut tx, caller.account, shop, &ids).await?;
         let existing: HashMap<&str, &Current> =
             existing.iter().map(|current| (current.product_id.as_str(), current)).collect();
-        let named: Vec<Named<'_>> =
+        let mut named: Vec<Named<'_>> =
             patched.iter().map(|(id, patch)| (*id, *patch, existing.get(id).copied())).collect();
+        // Assignments are locked part by part, and everybody locks them by the keys of their products.
+        let mut places: Vec<usize> = (0..named.len()).collect();
+        places.sort_by_key(|place| named[*place].2.map(|current| current.product_key));
+        named.sort_by_key(|(.., current)| current.map(|current| current.product_key));
         let mut merging = Merging::of(caller, shop);
         for (bytes, part) in parts(&named, |(.., current)| current.map_or(0, |current| current.size)) {
             merging.part(&mut tx, bytes, part).await?;
@@ -87,7 +91,9 @@ impl Store {
         } else {
             tx.commit().await?;
         }
-        Ok(merged)
+        let mut merged: Vec<(usize, Merged)> = places.into_iter().zip(merged).collect();
+        merged.sort_by_key(|(place, _)| *place);
+        Ok(merged.into_iter().map(|(_, merged)| merged).collect())
     }
 }
 
