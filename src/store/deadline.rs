@@ -9,6 +9,10 @@ use sqlx::{FromRow, Postgres, QueryBuilder};
 use crate::store::Store;
 use crate::store::limits::Limit;
 
+/// Memory in which a search remembers the places of what an index has found, in kilobytes. With the usual four megabytes it
+/// remembers pages beyond some ten thousand, and reads all that lies on them.
+const MEMORY_KB: u32 = 32 << 10;
+
 /// Why a search has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
@@ -48,7 +52,7 @@ impl Store {
             let store = self.clone();
             // A task goes on without who waits for it, so that the connection is given back in order, and the place with it.
             let search = async move {
-                let mut limits = vec![Limit::Statement(Some(limit)), Limit::NotCompiled];
+                let mut limits = vec![Limit::Statement(Some(limit)), Limit::NotCompiled, Limit::Memory(MEMORY_KB)];
                 limits.extend((plan == Plan::InOrder).then_some(Limit::InOrder));
                 let mut tx = store.begin_limited(&limits).await?;
                 let found = query.build_query_as().persistent(false).fetch_all(&mut *tx).await;

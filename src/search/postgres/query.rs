@@ -14,7 +14,7 @@ use crate::store::products::Found;
 /// is hardly known beforehand: of ten million, plans that go by the index of parts took seconds where the first fifty stood
 /// among the first thousands of ids, and the other way round. What is quick as planned loses nothing.
 const WAYS: [(Duration, Plan); 3] = [
-    (Duration::from_millis(150), Plan::Supposed),
+    (Duration::from_millis(400), Plan::Supposed),
     (Duration::from_millis(250), Plan::InOrder),
     (Duration::MAX, Plan::Supposed),
 ];
