@@ -47,7 +47,7 @@ pub(crate) async fn load(server: &str, database: &str, assignments: i64) -> anyh
         sqlx::query(JOURNAL).bind(account).bind(first).bind(last).execute(store.pool()).await?;
     }
     // Otherwise all would be judged by the rules of the day, and much of it changed, while reads are measured.
-    store.set_rule_state(&reference.rule_set, chrono::Utc::now().date_naive()).await?;
+    store.set_rule_state(&reference.rule_set, chrono::Utc::now().date_naive(), None).await?;
     // The migration left products to be looked at by nobody; what is open in the queue is not part of this.
     let mut inside = PgConnection::connect(database).await?;
     while store.fold_counts().await? > 0 {}

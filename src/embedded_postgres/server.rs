@@ -78,7 +78,7 @@ impl Server {
                 None => Err(StartError::Elsewhere { path: place.root().to_path_buf() }),
             };
             match outcome {
-                Err(error) if started.elapsed() < patience(&error, place) => {
+                Err(error) if started.elapsed() < patience(&error) => {
                     if started.elapsed() > ORPHANS_GRACE {
                         end_orphans(&place.cluster());
                     }
@@ -128,12 +128,10 @@ pub(super) async fn stop(place: &Place) {
 }
 
 /// For how long a failed start is tried again, since what a killed server left behind may be in the way.
-fn patience(error: &StartError, place: &Place) -> Duration {
+fn patience(error: &StartError) -> Duration {
     match error {
         StartError::Ended { log } if log.contains("pre-existing shared memory block") => ORPHANS_LIMIT,
-        StartError::Elsewhere { .. } if orphans(&place.cluster()).next().is_some() => ORPHANS_LIMIT,
-        // The last of them may have ended a moment ago.
-        StartError::Elsewhere { .. } => ORPHANS_GRACE,
+        StartError::Elsewhere { .. } => ORPHANS_LIMIT,
         _ => Duration::ZERO,
     }
 }
@@ -150,14 +148,16 @@ fn end_orphans(cluster: &Path) {
 }
 
 /// Processes that work in a cluster that no server serves. They are known by the directory in which they work; where the
-/// system does not tell that, none is found.
+/// system does not tell that, none is found. Those of a container are none of ours: their server may well be alive.
 fn orphans(cluster: &Path) -> impl Iterator<Item = Pid> {
     let cluster = cluster.canonicalize().ok();
+    let namespace = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/pid")).ok();
+    let own = namespace("self");
     let pids = fs::read_dir("/proc").into_iter().flatten();
     let pids = pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     let works_there = move |pid: &i32| {
         let directory = fs::read_link(format!("/proc/{pid}/cwd")).ok();
-        directory.is_some() && directory == cluster
+        directory.is_some() && directory == cluster && namespace(&pid.to_string()) == own
     };
     pids.filter(works_there).filter_map(Pid::from_raw)
 }

@@ -202,6 +202,14 @@ mod tests {
     }
 
     #[test]
+    fn breaks_that_excel_leaves_open_are_no_depth() {
+        for (breaks, is_refused) in [(500, false), (200_000, true)] {
+            let drawing = format!("<xml>{}</xml>", "<div>Run<br>all</div>".repeat(breaks));
+            assert_eq!(require_bounds(&mut packed("xl/drawings/vmlDrawing1.vml", &drawing)).is_err(), is_refused);
+        }
+    }
+
+    #[test]
     fn rows_without_cells_count() {
         for (rows, is_refused) in [(100, false), (300_000, true)] {
             let mut file = packed(SHEET, &format!("<worksheet>{}</worksheet>", "<row/>".repeat(rows)));

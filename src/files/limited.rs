@@ -10,9 +10,16 @@ use quick_xml::events::Event;
 /// Most tags that are open within each other: a cell of a sheet lies below about ten.
 const MAX_OPEN_TAGS: usize = 64;
 
-/// How many tags are open.
+/// A tag that Excel leaves open in what it writes of drawings, as browsers do; and how often it may.
+const BREAK: &str = "br";
+const MAX_BREAKS: usize = 100_000;
+
+/// How many tags are open, and how many breaks were left so.
 #[derive(Debug, Default)]
-pub(super) struct Open(usize);
+pub(super) struct Open {
+    tags: usize,
+    breaks: usize,
+}
 
 impl Open {
     /// Goes on behind an event.
@@ -21,12 +28,14 @@ impl Open {
     /// When too many are open.
     pub(super) fn follow(&mut self, event: &Event<'_>) -> io::Result<()> {
         match event {
-            Event::Start(_) if self.0 == MAX_OPEN_TAGS => {
-                return Err(io::Error::other(format!("more than {MAX_OPEN_TAGS} tags are open within each other")));
-            }
-            Event::Start(_) => self.0 += 1,
-            Event::End(_) => self.0 = self.0.saturating_sub(1),
+            Event::Start(start) if start.local_name().into_inner() == BREAK => self.breaks += 1,
+            Event::End(end) if end.local_name().into_inner() == BREAK => self.breaks = self.breaks.saturating_sub(1),
+            Event::Start(_) => self.tags += 1,
+            Event::End(_) => self.tags = self.tags.saturating_sub(1),
             _ => {}
+        }
+        if self.tags > MAX_OPEN_TAGS || self.breaks > MAX_BREAKS {
+            return Err(io::Error::other(format!("more than {MAX_OPEN_TAGS} tags are open within each other")));
         }
         Ok(())
     }

@@ -151,12 +151,17 @@ fn read(source: impl Source, ahead: &mut Ahead) -> Result<(), FileError> {
     }
 }
 
+/// The days that a sheet knows, by their numbers: to the end of the year 9999.
+const DAYS: std::ops::Range<f64> = 0.0..2_958_466.0;
+
 /// A cell as it would be written: whole numbers without a point, however the sheet holds them, and days and times by
 /// ISO 8601. How long something takes is a number of days, as the sheet holds it.
 fn text(value: &DataRef<'_>) -> String {
     match value {
         DataRef::Float(number) if number.fract() == 0.0 && number.abs() < 1e15 => format!("{number:.0}"),
-        DataRef::DateTime(moment) if moment.is_datetime() && moment.as_f64() >= 0.0 => written(*moment),
+        DataRef::DateTime(moment) if moment.is_datetime() && DAYS.contains(&moment.as_f64()) => written(*moment),
+        // A number that only looks like a day.
+        DataRef::DateTime(moment) => text(&DataRef::Float(moment.as_f64())),
         other => Data::from(other.clone()).to_string(),
     }
 }

@@ -52,7 +52,9 @@ pub(super) fn admin(operations: MethodRouter<AppState>) -> MethodRouter<AppState
 
 async fn need(level: Level, mut request: Request, next: Next) -> Response {
     request.extensions_mut().insert(Needed(level));
-    next.run(request).await
+    let mut answer = next.run(request).await;
+    answer.extensions_mut().insert(Needed(level));
+    answer
 }
 
 /// The account of a request, and the level of its token.
@@ -116,9 +118,10 @@ async fn run(tab: &Tab, request: Request, next: Next) -> Response {
         return error.into_response();
     }
     let longest = time_limit(request.uri().path()).saturating_sub(AHEAD);
-    let changes = level_of_method(request.method()) != Level::Read;
+    let by_method = level_of_method(request.method());
     let answer = within(longest, tab, next.run(request)).await;
-    tab.send(answer, changes).await
+    let needed = answer.extensions().get::<Needed>().map_or(by_method, |needed| needed.0);
+    tab.send(answer, needed != Level::Read).await
 }
 
 /// The answer, or that there is none in time: for want of the rest of the request, or for want of us.

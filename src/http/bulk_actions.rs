@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -286,8 +285,6 @@ pub(super) async fn undo(
     State(state): State<AppState>,
     caller: Caller,
     Path(id): Path<String>,
-    // Nothing in it is asked for, and it is read all the same: by its body a repetition is known.
-    _: Bytes,
 ) -> Result<(StatusCode, Json<ActionProgressAnswer>), ApiError> {
     let id = state.store.begin_undo(&caller, action_id(&id)?).await?;
     begun(&state, &caller, id).await

@@ -37,8 +37,8 @@ static REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 const LEASE: Duration = REQUEST_TIMEOUT.saturating_add(Duration::from_secs(10));
 /// When an account that keeps too many keys may ask again: what it keeps is counted every minute.
 const FULL_RETRY_AFTER: Duration = Duration::from_secs(60);
-/// Bytes of a DELETE's body that are read beforehand, since most such operations read none.
-const MAX_DELETE_BODY_BYTES: usize = 1 << 20;
+/// Bytes of a body that are read beforehand where the operation may read none: by its body a repetition is known.
+const MAX_UNREAD_BODY_BYTES: usize = 1 << 20;
 /// Headers of an answer that are kept.
 const KEPT_HEADERS: [HeaderName; 4] = [header::CONTENT_TYPE, header::LINK, header::LOCATION, header::ETAG];
 
@@ -109,7 +109,7 @@ async fn replay(kept: Kept, request: Request) -> Response {
         }
         fingerprint.take(&chunk);
     }
-    if fingerprint.value() != kept.request_hash {
+    if !fingerprint.is_kept_as(&kept.request_hash) {
         return ApiError::KeyReused.into_response();
     }
     let status = u16::try_from(kept.status).ok().and_then(|status| StatusCode::from_u16(status).ok());
@@ -168,8 +168,8 @@ async fn observed(request: Request, fingerprint: Arc<Mutex<Fingerprint>>) -> Res
             None => fingerprint.whole = true,
         }
     };
-    let body = if parts.method == Method::DELETE {
-        let bytes = axum::body::to_bytes(body, MAX_DELETE_BODY_BYTES).await;
+    let body = if parts.method == Method::DELETE || parts.uri.path().ends_with("/undo") {
+        let bytes = axum::body::to_bytes(body, MAX_UNREAD_BODY_BYTES).await;
         let bytes = bytes.map_err(|error| ApiError::malformed(format!("the body did not arrive whole: {error}")))?;
         note(Some(&bytes));
         note(None);

@@ -256,7 +256,7 @@ impl Judge {
 
 #[utoipa::path(post, path = "/webhooks", tag = "Webhooks", operation_id = "createWebhook",
     summary = "Register a webhook",
-    description = "Registers an address to which changes are sent from now on: at least once, in order for each product, signed as the Standard Webhooks specification says. The answer shows the signing secret, which is never shown again. An attempt may take 10 seconds; failed ones are repeated with growing pauses for three days. When nothing was taken for three days, the webhook is disabled, and nothing is lost; a delivery that is refused for three days while others are taken is given up and listed as FAILED, and the next of its product goes on. Redirects are followed when they are 307 or 308; 410 disables at once.",
+    description = "Registers an address to which changes are sent from now on: at least once, in order for each product, signed as the Standard Webhooks specification says. The answer shows the signing secret, which is never shown again. An attempt may take 10 seconds; failed ones are repeated with growing pauses for three days. When nothing was taken for three days, the webhook is disabled, and nothing is lost; a delivery that is refused for three days while others are taken is given up and listed as FAILED, and the next of its product goes on. While 10,000 wait, further changes wait in the feed. Redirects are followed when they are 307 or 308; 410 disables at once.",
     request_body = WebhookBody,
     responses((status = 201, description = "The webhook with its secret.", body = WebhookAnswer),
         Errors<{ ADMIN | WRONG_ADDRESS | BODY }>))]

@@ -26,25 +26,45 @@ const BATCH_CLASSES: usize = 1_000;
 /// Runs until the service stops.
 pub async fn run(store: Store, engine: Arc<Engine>, shutdown: CancellationToken) {
     let nobody = Notify::new();
-    let mut again: Option<(Instant, Judged)> = None;
+    let (mut last, mut second) = (None, None::<SecondLook>);
     loop {
         let today = Utc::now().date_naive();
+        // Another service may have judged by this day before it began here, where things were decided by the day before.
+        if let Some(yesterday) = last.replace(today).filter(|day| *day != today) {
+            second = Some(SecondLook::beside(second, Some(yesterday)));
+        }
         let judged = async {
-            if let Some((at, judged)) = again.take_if(|(at, _)| at.elapsed() >= SECOND_LOOK) {
-                let looked = judge_all(&store, &engine, judged.before, judged.day, &shutdown).await;
-                again = looked.is_err().then_some((at, judged));
+            if let Some(due) = second.take_if(|second| second.since.elapsed() >= SECOND_LOOK) {
+                let looked = judge_all(&store, &engine, due.before, today, &shutdown).await;
+                second = looked.is_err().then_some(due);
                 looked?;
             }
             keep_up(&store, &engine, today, &shutdown).await
         };
         match judged.await {
-            Ok(Some(judged)) => again = Some((Instant::now(), judged)),
+            Ok(Some(judged)) => second = Some(SecondLook::beside(second, judged.before)),
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "judging assignments again has to wait"),
         }
         if !wait(&nobody, ROUND, &shutdown).await {
             return;
         }
+    }
+}
+
+/// All is to be judged once more.
+struct SecondLook {
+    /// When that was found.
+    since: Instant,
+    /// The day by which it may have been judged last; none where it may have been by other rules.
+    before: Option<NaiveDate>,
+}
+
+impl SecondLook {
+    /// One more, together with one that is still to come.
+    fn beside(earlier: Option<SecondLook>, before: Option<NaiveDate>) -> SecondLook {
+        let before = earlier.map_or(before, |earlier| earlier.before.zip(before).map(|(one, other)| one.min(other)));
+        SecondLook { since: Instant::now(), before }
     }
 }
 
@@ -59,8 +79,8 @@ pub struct Judged {
     pub changed: usize,
 }
 
-/// Judges all assignments, unless that was done by these rules for this day, or for a later one by a service whose clock is
-/// ahead. None where there was nothing to do, or the service stops.
+/// Judges all assignments, unless that was done by these rules for this day, or for the next one, which it may be already by
+/// the clock of another service. None where there was nothing to do, or the service stops.
 ///
 /// What was done stays done when it is cut short, and the next round goes through all classes again.
 ///
@@ -73,15 +93,19 @@ pub async fn keep_up(
     shutdown: &CancellationToken,
 ) -> Result<Option<Judged>, StoreError> {
     let rule_set = engine.reference().rule_set.clone();
-    let before = store.rule_state().await?.and_then(|(known, day)| (known == rule_set).then_some(day));
-    if before.is_some_and(|day| day >= today) {
+    let state = store.rule_state().await?;
+    let before = state.as_ref().and_then(|(known, day)| (*known == rule_set).then_some(*day));
+    if before.is_some_and(|day| (0..=1).contains(&(day - today).num_days())) {
         return Ok(None);
     }
     let changed = judge_all(store, engine, before, today, shutdown).await?;
     if shutdown.is_cancelled() {
         return Ok(None);
     }
-    store.set_rule_state(&rule_set, today).await?;
+    if !store.set_rule_state(&rule_set, today, state.as_ref()).await? {
+        // An account came meanwhile, or another service judged: the next round looks.
+        return Ok(None);
+    }
     tracing::info!(changed, %today, rule_set, "judged assignments by the VAT rules of the day");
     metrics::counter!("vat_classification_assignments_judged_again_total").increment(changed as u64);
     Ok(Some(Judged { before, day: today, changed }))

@@ -127,43 +127,59 @@ pub(super) fn new_uuid() -> Uuid {
 /// clients may have seen of them.
 const LOST_TRANSACTIONS: i64 = 1 << 24;
 
-/// The state of the database, as `journal_base` has it from the last look: whether there was none yet, and whether it is the
-/// same. The timeline is that of the log that is written now; the one of the last checkpoint lags behind a promotion.
+/// The timeline of the log that is written now. That of the last checkpoint lags behind a promotion.
+const TIMELINE_OF_LOG: &str = "select ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer";
+/// The timeline of the last checkpoint, for databases that have no log to look at, as some that are rented.
+const TIMELINE_OF_CHECKPOINT: &str = "select timeline_id from pg_control_checkpoint()";
+/// PostgreSQL's codes for what a database does not have, and for what it does not show.
+const NOT_SHOWN: [&str; 3] = ["55000", "0A000", "42501"];
+
+/// Whether nothing is known of the database yet, and whether it is the same as when this was last looked at.
 const PAST: &str = "
-    select known.timeline is null as is_new,
-           cluster is not distinct from system_identifier and known.timeline is not distinct from now.timeline
-           and relation is not distinct from 'journal_base'::regclass::oid as is_same
-    from journal_base known, pg_control_system(), (select ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer as timeline) now";
+    select timeline is null, cluster is not distinct from system_identifier and timeline is not distinct from $1
+           and relation is not distinct from 'journal_base'::regclass::oid
+    from journal_base, pg_control_system()";
 
 impl Store {
     /// Sees to it that new sequences lie above all old ones: when a dump was restored into a cluster whose transaction ids
     /// begin lower than those of the old one, when a cluster was put back to an earlier state, and when a standby has taken
     /// over. A dump that was restored in the cluster that it was taken from is told by the table, which is another one there.
     ///
-    /// If nothing of that kind has happened since this was done last, one row is read. Otherwise it waits until nobody has
+    /// If nothing of that kind has happened since this was done last, two rows are read. Otherwise it waits until nobody has
     /// half of a journal's entries written: theirs would lie below what readers have been told by then. An index outside of
     /// the database may be ahead of it then, and is marked as stale; one in the making is begun anew.
     pub(crate) async fn notice_another_past(&self) -> Result<(), sqlx::Error> {
-        let look = || sqlx::query_as::<_, (bool, bool)>(PAST);
-        let (_, is_same) = look().fetch_one(self.pool()).await?;
+        let timeline = self.timeline().await?;
+        let look = || sqlx::query_as::<_, (bool, bool)>(PAST).bind(timeline);
+        let (is_new, is_same) = look().fetch_one(self.pool()).await?;
         if is_same {
             return Ok(());
+        }
+        if !is_new {
+            // First, and not behind the lock for which everybody waits: whoever writes to an index holds its row for a while.
+            let stale = "update search_indexes set stale = not building, built_to = null";
+            sqlx::query(stale).execute(self.pool()).await?;
         }
         let mut tx = self.begin_alone("journal").await?;
         let (is_new, is_same) = look().fetch_one(&mut *tx).await?;
         if !is_same {
-            raise_base(&mut tx, if is_new { 0 } else { LOST_TRANSACTIONS }).await?;
-            if !is_new {
-                let stale = "update search_indexes set stale = not building, built_to = null";
-                sqlx::query(stale).execute(&mut *tx).await?;
-            }
+            raise_base(&mut tx, timeline, if is_new { 0 } else { LOST_TRANSACTIONS }).await?;
         }
         tx.commit().await
+    }
+
+    async fn timeline(&self) -> Result<i32, sqlx::Error> {
+        match sqlx::query_scalar(TIMELINE_OF_LOG).fetch_one(self.pool()).await {
+            Err(sqlx::Error::Database(error)) if error.code().is_some_and(|code| NOT_SHOWN.contains(&&*code)) => {
+                sqlx::query_scalar(TIMELINE_OF_CHECKPOINT).fetch_one(self.pool()).await
+            }
+            timeline => timeline,
+        }
     }
 }
 
 /// Reads the end of each account's journal, by its index, and raises the base above it by so many transactions.
-async fn raise_base(tx: &mut Tx, lost: i64) -> Result<(), sqlx::Error> {
+async fn raise_base(tx: &mut Tx, timeline: i32, lost: i64) -> Result<(), sqlx::Error> {
     sqlx::query(
         "with highest as (
              select coalesce(max(last.sequence), 0) / 131072 as transaction
@@ -171,13 +187,13 @@ async fn raise_base(tx: &mut Tx, lost: i64) -> Result<(), sqlx::Error> {
                  select sequence from journal where journal.account_id = accounts.account_id
                  order by sequence desc limit 1) as last)
          update journal_base
-         set cluster = system_identifier, relation = 'journal_base'::regclass::oid,
-             timeline = ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer,
+         set cluster = system_identifier, timeline = $2, relation = 'journal_base'::regclass::oid,
              base = $1 + case when base + pg_current_xact_id()::text::bigint <= highest.transaction
                               then highest.transaction + 1 else base end
          from highest, pg_control_system()",
     )
     .bind(lost)
+    .bind(timeline)
     .execute(&mut **tx)
     .await?;
     Ok(())

@@ -43,20 +43,28 @@ impl Store {
         Ok(state)
     }
 
-    /// Remembers by what all assignments have been judged.
+    /// Remembers by what all assignments have been judged, unless what was remembered before has changed since; answers
+    /// whether it does.
     ///
     /// # Errors
     /// When the database fails.
-    pub async fn set_rule_state(&self, rule_set: &str, day: NaiveDate) -> Result<(), StoreError> {
-        sqlx::query(
-            "insert into rule_state (rule_set, judged_on) values ($1, $2)
-             on conflict (only_row) do update set rule_set = excluded.rule_set, judged_on = excluded.judged_on",
-        )
-        .bind(rule_set)
-        .bind(day)
-        .execute(self.pool())
-        .await?;
-        Ok(())
+    pub async fn set_rule_state(
+        &self,
+        rule_set: &str,
+        day: NaiveDate,
+        before: Option<&(String, NaiveDate)>,
+    ) -> Result<bool, StoreError> {
+        let set = match before {
+            None => {
+                let first = "insert into rule_state (rule_set, judged_on) values ($1, $2) on conflict do nothing";
+                sqlx::query(first).bind(rule_set).bind(day).execute(self.pool()).await?
+            }
+            Some((known, judged_on)) => {
+                let next = "update rule_state set rule_set = $1, judged_on = $2 where rule_set = $3 and judged_on = $4";
+                sqlx::query(next).bind(rule_set).bind(day).bind(known).bind(judged_on).execute(self.pool()).await?
+            }
+        };
+        Ok(set.rows_affected() > 0)
     }
 
     /// The next classes of a taxonomy that assignments have, in the order of their text, after the one named.

@@ -289,7 +289,7 @@ async fn what_operators_say_while_an_account_is_copied_is_not_lost() {
     let (moved, ()) = join(two.moved(), late).await;
     assert!(matches!(moved, Err(AccountError::Changed(_))), "{moved:?}");
     let day = chrono::Utc::now().date_naive();
-    two.there.store.set_rule_state("its rules", day).await.expect("a state");
+    assert!(two.there.store.set_rule_state("its rules", day, None).await.expect("a state"));
     assert_eq!(two.moved().await.expect("moved"), 30);
     let tokens = two.there.store.tokens(Some(NAME)).await.expect("tokens");
     assert!(tokens.iter().any(|token| token.user_name == "ben" && token.revoked_at.is_some()), "in force again");

@@ -293,3 +293,18 @@ async fn sequences_are_raised_when_nobody_has_half_of_a_journal_written() {
     migrated.await.expect("migrated");
     assert!(base().await > before);
 }
+
+#[tokio::test]
+async fn a_weight_that_is_set_while_a_product_is_classified_stays() {
+    let app = App::start().await;
+    app.create(&[("p", "Kaffee")]).await;
+    let batch = claim(&app).await;
+    let heavy = json!({"productDetails": {"reviewWeight": 100}});
+    app.patch("/products/global?productId=p&currentVersion=1", heavy).await.expect(200);
+    finish(&app, batch).await;
+    let weights: Vec<f32> = sqlx::query_scalar("select distinct review_weight from assignments")
+        .fetch_all(app.store.pool())
+        .await
+        .expect("weights");
+    assert_eq!(weights, [100.0]);
+}

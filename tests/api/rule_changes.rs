@@ -42,7 +42,7 @@ async fn judge(app: &App, text: &str) -> usize {
     judged.map_or(0, |judged| judged.changed)
 }
 
-/// The same when nothing is known of an earlier look: no service judges by a day that has passed.
+/// The same when nothing is known of an earlier look.
 async fn judge_anew(app: &App, text: &str) -> usize {
     sqlx::query("delete from rule_state").execute(app.store.pool()).await.expect("forgotten");
     judge(app, text).await
@@ -128,10 +128,19 @@ async fn a_day_on_which_no_rule_begins_or_ends_looks_at_no_assignment() {
 async fn a_service_whose_clock_is_behind_judges_nothing_back() {
     let app = App::start().await;
     products(&app).await;
-    judge(&app, "2026-11-22").await;
+    // Before August 2025 the rules of Romania are not known.
+    judge(&app, "2025-08-01").await;
     assert_eq!(judge(&app, "2025-07-31").await, 0);
     assert_eq!(status(&app, "laptop").await.0, "ASSIGNED");
+    assert_eq!(app.store.rule_state().await.expect("a state").expect("one").1, day("2025-08-01"));
+    // One that was a year ahead is not followed until then.
+    judge(&app, "2027-11-22").await;
+    judge(&app, "2026-11-22").await;
     assert_eq!(app.store.rule_state().await.expect("a state").expect("one").1, day("2026-11-22"));
+    // What is judged is noted unless something else was noted meanwhile.
+    let (rules, stale) = (app.engine.reference().rule_set.clone(), Some((String::new(), day("2026-11-21"))));
+    assert!(!app.store.set_rule_state(&rules, day("2026-11-23"), stale.as_ref()).await.expect("a state"));
+    assert!(!app.store.set_rule_state(&rules, day("2026-11-23"), None).await.expect("a state"));
 }
 
 #[tokio::test]

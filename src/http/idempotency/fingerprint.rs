@@ -18,8 +18,9 @@ impl Fingerprint {
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
         let digest = Sha256::new().chain_update(request.method().as_str()).chain_update(b" ").chain_update(path);
         let kind = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let form = kind.and_then(boundary).map(Form::new);
-        Fingerprint { digest: digest.chain_update(b"\n"), form, whole: false }
+        let digest = digest.chain_update(b"\n");
+        let form = kind.and_then(boundary).map(|boundary| Form::new(boundary, digest.clone()));
+        Fingerprint { digest, form, whole: false }
     }
 
     /// Takes a piece of the body.
@@ -28,6 +29,12 @@ impl Fingerprint {
             None => self.digest.update(piece),
             Some(form) => form.take(piece, &mut self.digest),
         }
+    }
+
+    /// Whether a request was kept under this value, by this version or by the ones that took a form for the bytes it is.
+    pub(super) fn is_kept_as(&self, value: &[u8]) -> bool {
+        let as_it_is = self.form.as_ref().map(|form| form.as_it_is.clone().finalize());
+        self.value() == value || as_it_is.is_some_and(|digest| digest[..] == *value)
     }
 
     /// Its value.
@@ -54,16 +61,19 @@ struct Form {
     /// What may be the beginning of a delimiter.
     held: Vec<u8>,
     ended: bool,
+    /// The digest of every byte.
+    as_it_is: Sha256,
 }
 
 impl Form {
-    fn new(boundary: &str) -> Form {
-        Form { delimiter: format!("--{boundary}").into_bytes(), held: Vec::new(), ended: false }
+    fn new(boundary: &str, as_it_is: Sha256) -> Form {
+        Form { delimiter: format!("--{boundary}").into_bytes(), held: Vec::new(), ended: false, as_it_is }
     }
 
     fn take(&mut self, piece: &[u8], digest: &mut Sha256) {
         /// Stands for a delimiter, and behind the last one for the end.
         const MARK: &[u8] = b"--";
+        self.as_it_is.update(piece);
         if self.ended {
             return;
         }
@@ -133,6 +143,17 @@ mod tests {
         assert_ne!(of(&kind("x1"), &form("x1", "else"), 9), first);
         let two = form("x1", content).replace("--x1--", "--x1\r\n\r\n--x1--");
         assert_ne!(of(&kind("x1"), &two, 9), first, "a further part");
+    }
+
+    #[test]
+    fn a_form_that_another_version_kept_by_its_bytes_is_known() {
+        let body = "--x1\r\n\r\ncontent\r\n--x1--\r\n";
+        let request = Request::post("/a?b").header(header::CONTENT_TYPE, "multipart/form-data; boundary=x1");
+        let mut fingerprint = Fingerprint::begin(&request.body(Body::empty()).expect("a request"));
+        fingerprint.take(body.as_bytes());
+        let kept = Sha256::digest(format!("POST /a?b\n{body}"));
+        assert!(fingerprint.is_kept_as(&kept) && fingerprint.is_kept_as(&fingerprint.value()));
+        assert!(!fingerprint.is_kept_as(&Sha256::digest("POST /a?b\n")));
     }
 
     #[test]

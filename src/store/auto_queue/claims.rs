@@ -241,7 +241,9 @@ impl Batch {
             rows.iter().map(|(_, _, result)| result.found.map(|found| found.strategy.name())).collect();
         let stored: Vec<(i64, i16, i64)> = sqlx::query_as(
             "update assignments a set status = new.status, strategy = new.strategy, product_class = new.class,
-                    confidence = new.confidence, risk = new.risk, review_weight = new.weight, version = version + 1,
+                    confidence = new.confidence, risk = new.risk, version = version + 1,
+                    -- One that was set since the claim is the product's own by now.
+                    review_weight = case when a.review_weight = 1 then new.weight else a.review_weight end,
                     auto_state = 'DONE', updated_at = now()
              from unnest($1::bigint[], $2::smallint[], $3::text[], $4::text[], $5::text[], $6::real[], $7::real[],
                          $8::real[])

@@ -10,7 +10,7 @@ use crate::domain::validation::Declarations;
 use crate::domain::{Fault, Product, ShopId};
 use crate::store::accounts::Caller;
 use crate::store::journal::{self, Entry};
-use crate::store::products::change::{Change, Replacement, change_products, replace_products};
+use crate::store::products::change::{Change, Replacement, change_products, in_order, replace_products};
 use crate::store::products::create::{Creation, ENTRIES_OF_CREATION};
 use crate::store::products::locked::{Current, Stored, details_of, lock_products, parts, unreadable};
 use crate::store::products::unknown_product;
@@ -209,6 +209,7 @@ impl Store {
                     Err(error) => Some(Fate::of(error)?),
                 });
             }
+            let keys: Vec<i64> = named.iter().map(|(.., current)| current.product_key).collect();
             // Assignments are locked part by part, and everybody locks them by the keys of their products.
             named.sort_by_key(|(.., current)| current.product_key);
             let declared = Declared::default();
@@ -216,7 +217,8 @@ impl Store {
             for (bytes, part) in parts(&named, |(.., current)| current.size) {
                 updating.part(&mut tx, bytes, part, apply).await?;
             }
-            let Updating { fates, entries, requeued, .. } = updating;
+            let Updating { fates, mut entries, requeued, .. } = updating;
+            in_order(&mut entries, keys.into_iter());
             let fates: Vec<Fate> = fates.into_iter().flatten().collect();
             if let Some(error) = first_failure(&fates).filter(|_| !skip) {
                 return Err(error);

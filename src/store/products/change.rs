@@ -113,11 +113,11 @@ pub(super) async fn replace_products<'a>(
     asked: &[Application],
     entries: &mut Vec<Entry<'a>>,
 ) -> Result<usize, StoreError> {
-    let mut queued = 0;
+    let (mut queued, first) = (0, entries.len());
     // Assignments are locked part by part, and everybody locks them by the keys of their products.
-    let mut replacements = replacements.to_vec();
-    replacements.sort_by_key(|(current, ..)| current.product_key);
-    for (_, part) in parts(&replacements, |(current, ..)| current.size) {
+    let mut by_key = replacements.to_vec();
+    by_key.sort_by_key(|(current, ..)| current.product_key);
+    for (_, part) in parts(&by_key, |(current, ..)| current.size) {
         let stored = details_of(tx, part.iter().map(|(current, ..)| *current)).await?;
         let change = part.iter().map(|&(current, new, columns)| {
             let before = stored.readable(current);
@@ -126,5 +126,12 @@ pub(super) async fn replace_products<'a>(
         let changes: Vec<Change<'_, '_>> = change.collect();
         queued += change_products(tx, caller, shop, &changes, entries).await?;
     }
+    in_order(&mut entries[first..], replacements.iter().map(|(current, ..)| current.product_key));
     Ok(queued)
+}
+
+/// Puts entries in the order in which the products were sent, whatever the one in which they were written.
+pub(super) fn in_order(entries: &mut [Entry<'_>], keys: impl Iterator<Item = i64>) {
+    let places: HashMap<i64, usize> = keys.enumerate().map(|(place, key)| (key, place)).collect();
+    entries.sort_by_key(|entry| places.get(&entry.product.key).copied());
 }

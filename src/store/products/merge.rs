@@ -10,7 +10,7 @@ use crate::domain::validation::Declarations;
 use crate::domain::{Fault, Product, ShopId, merge_patch};
 use crate::store::accounts::Caller;
 use crate::store::journal::{self, Entry};
-use crate::store::products::change::{Change, change_products};
+use crate::store::products::change::{Change, change_products, in_order};
 use crate::store::products::create::{Creation, ENTRIES_OF_CREATION};
 use crate::store::products::locked::{Current, StoredByKey, details_of, lock_products, parts, unreadable};
 use crate::store::products::write::{Columns, Declared, NewProduct, PRODUCT_BYTES, product_faults};
@@ -70,6 +70,7 @@ impl Store {
             existing.iter().map(|current| (current.product_id.as_str(), current)).collect();
         let mut named: Vec<Named<'_>> =
             patched.iter().map(|(id, patch)| (*id, *patch, existing.get(id).copied())).collect();
+        let keys: Vec<i64> = named.iter().filter_map(|(.., current)| Some((*current)?.product_key)).collect();
         // Assignments are locked part by part, and everybody locks them by the keys of their products.
         let mut places: Vec<usize> = (0..named.len()).collect();
         places.sort_by_key(|place| named[*place].2.map(|current| current.product_key));
@@ -78,7 +79,8 @@ impl Store {
         for (bytes, part) in parts(&named, |(.., current)| current.map_or(0, |current| current.size)) {
             merging.part(&mut tx, bytes, part).await?;
         }
-        let Merging { merged, products, columns, entries, requeued, .. } = merging;
+        let Merging { merged, products, columns, mut entries, requeued, .. } = merging;
+        in_order(&mut entries, keys.into_iter());
         // Last, since a statement that makes products numbers their entries from the first.
         let fresh = products.len();
         quota::require_room(&mut tx, caller, fresh).await?;

@@ -20,11 +20,12 @@ pub const LEASE: Duration = Duration::from_secs(60);
 /// Webhooks of an account that are in hand at one time: its receivers, slow as they may be, leave room for those of
 /// other accounts.
 pub const MAX_ROUNDS_OF_ACCOUNT: i64 = 4;
-/// Most deliveries that wait at one time; further changes stay in the journal until there is room.
+/// Most deliveries that wait at one time of products of which none is refused; further changes stay in the journal until
+/// there is room.
 const MAX_PENDING: i64 = 1_000;
-/// As how many of these a product counts at most of which one is refused: all that follows of it waits behind that one,
-/// and is not to take the room of other products.
-const COUNTED_BEHIND_REFUSED: i64 = 10;
+/// Most deliveries that wait at one time in all: what is refused, and what waits behind it, takes none of the room of
+/// other products up to here, and beyond holds everything up.
+const MAX_WAITING: i64 = 10_000;
 /// Changes that become deliveries at a time.
 const CHANGES_AT_ONCE: usize = 250;
 /// Deliveries of a webhook that are kept to be looked at: so many that were made, and so many that were given up.
@@ -153,16 +154,15 @@ impl Store {
     /// # Errors
     /// When the database fails, or the lease is lost.
     pub async fn prepare_deliveries(&self, round: &mut Round) -> Result<bool, StoreError> {
-        let waiting: i64 = sqlx::query_scalar(
-            "select coalesce(sum(case when refused then least(waiting, $2) else waiting end), 0)::bigint
+        let (free, all): (i64, i64) = sqlx::query_as(
+            "select coalesce(sum(waiting) filter (where not refused), 0)::bigint, coalesce(sum(waiting), 0)::bigint
              from (select count(*) as waiting, bool_or(attempts > 0) as refused from webhook_deliveries
                    where webhook_id = $1 and delivered_at is null group by product_key) as products",
         )
         .bind(round.webhook_id)
-        .bind(COUNTED_BEHIND_REFUSED)
         .fetch_one(self.pool())
         .await?;
-        if waiting >= MAX_PENDING {
+        if free >= MAX_PENDING || all >= MAX_WAITING {
             return Ok(false);
         }
         let selection =
