@@ -321,6 +321,13 @@ impl App {
         self.patch(&path, action_body(&[(product_id, version)])).await
     }
 
+    /// Until somebody waits for a lock on a table of this database, of the many on the server.
+    pub(crate) async fn until_somebody_waits_for(&self, table: &str) {
+        let waits = "select exists (select from pg_locks where relation = $1::text::regclass and not granted
+            and database = (select oid from pg_database where datname = current_database()))";
+        while !sqlx::query_scalar::<_, bool>(waits).bind(table).fetch_one(self.store.pool()).await.expect("a look") {}
+    }
+
     /// What happened to an assignment: actor, action and status of each event.
     pub(crate) async fn history(&self, taxonomy: &str, product_id: &str) -> Vec<String> {
         let uuid = self.assignment(taxonomy, product_id).await["assignmentUuid"].as_str().expect("a uuid").to_owned();

@@ -221,24 +221,9 @@ async fn a_crash_before_the_answer_leaves_neither_the_change_nor_the_answer() {
 /// Sends a request, whose client goes away while it waits for a lock on a table.
 async fn give_up_while_it_waits_for(app: &App, table: &str, body: &str) {
     let mut request = Box::pin(keyed(app, &app.token, "k", "POST", GLOBAL, body));
-    let waiting = async {
-        loop {
-            let waits: bool = sqlx::query_scalar(
-                "select exists (select from pg_locks where relation = $1::text::regclass and not granted
-                    and database = (select oid from pg_database where datname = current_database()))",
-            )
-            .bind(table)
-            .fetch_one(app.store.pool())
-            .await
-            .expect("a look");
-            if waits {
-                break;
-            }
-        }
-    };
     tokio::select! {
         answer = &mut request => panic!("answered {}", answer.status),
-        () = waiting => {}
+        () = app.until_somebody_waits_for(table) => {}
     }
 }
 

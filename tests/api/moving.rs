@@ -7,7 +7,7 @@ use axum::body::Body;
 use futures::future::join;
 use image::{DynamicImage, ImageFormat};
 use serde_json::{Value, json};
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, Postgres, Transaction};
 use vat_classification::domain::ShopId;
 use vat_classification::domain::access::{Level, Plan};
 use vat_classification::store::accounts::AccountError;
@@ -44,6 +44,20 @@ impl Two {
         let two = Two { here, there, token };
         two.fill().await;
         two
+    }
+
+    /// A move waits for this at its last table.
+    async fn hold_the_last_table(&self) -> Transaction<'static, Postgres> {
+        let mut lock = self.there.store.pool().begin().await.expect("a transaction");
+        sqlx::raw_sql("lock table auto_queue in access exclusive mode").execute(&mut *lock).await.expect("a lock");
+        lock
+    }
+
+    /// Until the other database has the account, in the making.
+    async fn until_it_is_copied(&self) {
+        while !self.there.store.accounts().await.expect("accounts").iter().any(|account| account.moving) {
+            tokio::task::yield_now().await;
+        }
     }
 
     async fn call(&self, app: &App, method: &str, path: &str, body: Value) -> Answer {
@@ -243,13 +257,9 @@ async fn a_move_that_fails_leaves_the_account_where_it_was_and_can_be_begun_agai
 async fn what_is_written_while_an_account_is_copied_is_not_lost() {
     let two = Two::start().await;
     let caller = two.here.store.account_by_name(NAME, "anna").await.expect("an answer").expect("the account");
-    // The move waits for this at its last table.
-    let mut lock = two.there.store.pool().begin().await.expect("a transaction");
-    sqlx::raw_sql("lock table auto_queue in access exclusive mode").execute(&mut *lock).await.expect("a lock");
+    let lock = two.hold_the_last_table().await;
     let late = async {
-        while !two.there.store.accounts().await.expect("accounts").iter().any(|account| account.moving) {
-            tokio::task::yield_now().await;
-        }
+        two.until_it_is_copied().await;
         // The same command, given a second time, leaves the copy alone.
         assert!(matches!(two.moved().await, Err(AccountError::Moving(_))));
         // A request that was admitted before.
@@ -276,12 +286,9 @@ async fn what_is_written_while_an_account_is_copied_is_not_lost() {
 async fn what_operators_say_while_an_account_is_copied_is_not_lost() {
     let two = Two::start().await;
     two.here.token(NAME, "ben", Level::Admin).await;
-    let mut lock = two.there.store.pool().begin().await.expect("a transaction");
-    sqlx::raw_sql("lock table auto_queue in access exclusive mode").execute(&mut *lock).await.expect("a lock");
+    let lock = two.hold_the_last_table().await;
     let late = async {
-        while !two.there.store.accounts().await.expect("accounts").iter().any(|account| account.moving) {
-            tokio::task::yield_now().await;
-        }
+        two.until_it_is_copied().await;
         let lost = Tokens::User { account: NAME, user: "ben" };
         assert_eq!(two.here.store.revoke_tokens(lost).await.expect("revoked"), 1);
         lock.rollback().await.expect("given back");

@@ -279,14 +279,9 @@ async fn sequences_are_raised_when_nobody_has_half_of_a_journal_written() {
     let mut writer = app.store.pool().begin().await.expect("a transaction");
     sqlx::query("lock table journal in row exclusive mode").execute(&mut *writer).await.expect("a lock");
     let mut migrated = Box::pin(app.store.migrate());
-    let waits = async {
-        let waits = "select exists (select from pg_locks where relation = 'journal'::regclass and not granted
-            and database = (select oid from pg_database where datname = current_database()))";
-        while !sqlx::query_scalar::<_, bool>(waits).fetch_one(app.store.pool()).await.expect("a look") {}
-    };
     tokio::select! {
         migrated = &mut migrated => panic!("raised beside a writer: {migrated:?}"),
-        () = waits => {}
+        () = app.until_somebody_waits_for("journal") => {}
     }
     assert_eq!(base().await, before);
     writer.rollback().await.expect("no lock");

@@ -151,10 +151,7 @@ async fn what_was_decided_by_rules_that_are_in_force_no_more_is_decided_anew() {
     let batch = app.store.claim_auto_assignments(10).await.expect("a claim").expect("a batch");
     let basis = Standing::of(&app.engine);
     let (batch, results) = decide(app.engine.clone(), batch).await;
-    let facts = tempfile::tempdir().expect("a directory");
-    for folder in ["taxonomy", "vat"] {
-        copy(&Path::new("models").join(folder), &facts.path().join(folder));
-    }
+    let facts = shipped_facts();
     let rules = facts.path().join("vat/DE.tsv");
     let shipped = std::fs::read_to_string(&rules).expect("rules");
     std::fs::write(&rules, format!("{}\n{UNKNOWN}", shipped.trim_end())).expect("a file");
@@ -185,10 +182,7 @@ async fn products_whose_class_ended_are_led_on_and_what_a_person_decided_stays()
     assert_eq!(before["productClassCode"], "6109100090");
     let version = before["subscribedPlatformServices"]["vatRules"]["assignmentVersion"].as_i64().expect("a version");
     app.act("UKGT", "decided", "REJECT", version).await.expect(200);
-    let facts = tempfile::tempdir().expect("a directory");
-    for folder in ["taxonomy", "vat"] {
-        copy(&Path::new("models").join(folder), &facts.path().join(folder));
-    }
+    let facts = shipped_facts();
     let list = facts.path().join("taxonomy/national/UKGT.tsv");
     let lines = std::fs::read_to_string(&list).expect("a list");
     let (listed, ended) = ("6109100090\t1\t2015-03-10\t\t\n", "6109100090\t1\t2015-03-10\t2026-10-31\t6109100010\n");
@@ -235,12 +229,18 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// The facts that ship, to be changed.
+fn shipped_facts() -> tempfile::TempDir {
+    let facts = tempfile::tempdir().expect("a directory");
+    for folder in ["taxonomy", "vat"] {
+        copy(&Path::new("models").join(folder), &facts.path().join(folder));
+    }
+    facts
+}
+
 impl Program {
     fn start(app: &App) -> Program {
-        let facts = tempfile::tempdir().expect("a directory");
-        for folder in ["taxonomy", "vat"] {
-            copy(&Path::new("models").join(folder), &facts.path().join(folder));
-        }
+        let facts = shipped_facts();
         let log = std::fs::File::create(facts.path().join("log")).expect("a log");
         let mut command = Command::new(env!("CARGO_BIN_EXE_vat-classification"));
         for name in ["PUBLIC_URL", "ELASTICSEARCH_URL", "METRICS_ADDR"] {
